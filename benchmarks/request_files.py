@@ -9,6 +9,9 @@ without a reason; and is anything refused. uv needs the index, PyTorch's own is 
 build from there, what that build brings of CUDA's is not held against uv. A conflict of which uv, given the
 whole file, did not judge is held against it once more: of the lines alone that the conflict names. What uv
 finds fault with there is proven; what it takes is ours alone, and printed with each cause and its source.
+Where uv would have to build a package to learn what it requires, it is told that, as its sdist states it; a
+line that is no requirement is left out for it. Of a card's or driver's conflict uv is told which releases of
+torch cannot run there, and asked to find the same; of a project's own bound on Python, a project with it.
 `--doubtful` asks again what an earlier `--out` has as ours alone.
 """
 
@@ -28,8 +31,13 @@ from pathlib import Path
 
 from packaging.version import Version
 
+from envdoctor.api import _goal
+from envdoctor.harvest.refresh import lookup_for
 from envdoctor.matrix import load_matrix
 from envdoctor.matrix.snapshot import load_snapshot
+from envdoctor.solve.asking import Wish
+from envdoctor.solve.nodes import Node
+from envdoctor.target.resolve import Declared
 
 PLATFORM = "x86_64-manylinux_2_35"
 FACTS = load_snapshot(load_matrix().folder).date
@@ -59,6 +67,10 @@ TARGETS = {
     ),
 }
 """Cards, drivers and Pythons that people had in a year; each file of it is asked for two of the three."""
+OWN_PYTHON = re.compile("the project needs Python (.+); the target has")
+UNPARSED = re.compile(r"Couldn't parse requirement[^\n]*\n\s*cause:[^\n]*\n(?:\s*\n)?([^\n]+)\n\s*\^")
+UNBUILT = re.compile(r"Failed to build `([\w.-]+)==([^`]+)`")
+STATED = '[[dependency-metadata]]\nname = "{}"\nversion = "{}"\nrequires-dist = {}\n'
 UV_READS = re.compile(r"(requirements.*\.txt|pyproject\.toml|setup\.py)$")
 
 
@@ -96,12 +108,41 @@ def uvs(file: Path, python: str, *more: str, cwd: Path | None = None) -> subproc
     """
     told = (*uv_words(python), *more)
     if file.suffix != ".txt":
-        return run("uv", "pip", "compile", str(file), *told, cwd=str(cwd or file.parent))
+        return compiled(file, *told, cwd=cwd or file.parent)
     beyond = re.compile(r"download\.pytorch\.org|git\+|^\s*(-e|--editable)\b|^\s*\.")
     lines = [one for one in _text(file).splitlines() if not beyond.search(one)]
     copy = file.with_suffix(".in")
     copy.write_text(re.sub(r"\+(cu\d{2,3}|cpu)\b", "", "\n".join(lines)) + "\n")
-    return run("uv", "pip", "compile", str(copy), *told, cwd=str(cwd or file.parent))
+    return compiled(copy, *told, cwd=cwd or file.parent)
+
+
+def compiled(file: Path, *told: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Ask uv, again without a line that it cannot read, or with what it would have to build to learn."""
+    stated: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "uv.toml"
+        while True:
+            words = ("--config-file", str(config)) if stated else ()
+            done = run("uv", "pip", "compile", str(file), *told, *words, cwd=str(cwd))
+            if (line := UNPARSED.search(done.stderr)) and file.with_suffix(".txt").is_file():
+                lines = file.read_text().splitlines()
+                left = [one for one in lines if one.strip() != line[1].strip()]
+                if len(left) == len(lines):
+                    return done
+                file.write_text("".join(f"{one}\n" for one in left))
+            elif (built := UNBUILT.search(done.stderr)) and built[0] not in stated:
+                told_of = json.dumps(metadata_of(built[1], built[2]))
+                stated[built[0]] = STATED.format(built[1], built[2], told_of)
+                config.write_text("".join(stated.values()))
+            else:
+                return done
+
+
+def metadata_of(name: str, version: str) -> list[str]:
+    """Return what a release requires, as its sdist states it; nothing where it states nothing."""
+    found = lookup_for(None, False, lambda _: False).find({name: {f"=={version}"}})
+    releases = found.records.get(name, {}).get("releases", {})
+    return releases.get(version, {}).get("requires") or []
 
 
 def _text(file: Path) -> str:
@@ -129,6 +170,11 @@ def proven(causes: list[dict[str, str]], python: str, cwd: Path) -> str:
         for end in (" is asked for", " is a constraint")
     )
     with tempfile.TemporaryDirectory() as folder:
+        if own := next(filter(None, (OWN_PYTHON.match(one["text"]) for one in causes)), None):
+            project = f'[project]\nname = "project"\nversion = "1"\nrequires-python = "{own[1]}"\n'
+            (Path(folder) / "pyproject.toml").write_text(project)
+            checked = run("uv", "lock", "--dry-run", "--python", python, cwd=folder)
+            return checked.stderr.strip()[-300:] if "incompatible" in checked.stderr else ""
         named, bound = Path(folder) / "named.in", Path(folder) / "bound.txt"
         named.write_text("\n".join(lines) + "\n")
         bound.write_text("\n".join(bounds) + "\n")
@@ -140,6 +186,26 @@ def proven(causes: list[dict[str, str]], python: str, cwd: Path) -> str:
             refused = pips(lines, python, folder)
             return f"(pip: uv minds no upper bound on Python) {refused}" if refused else ""
     return ""
+
+
+def without_barred(file: Path, card: str, driver: str, python: str) -> subprocess.CompletedProcess[str]:
+    """Ask uv for a file without the releases of torch of which no build runs on the card and driver."""
+    wish = Wish((), (str(file),), False, None, True, None, True)
+    node = _goal(wish, None, Declared((card,), driver, python, PLATFORM)).context.node("torch")
+    with tempfile.TemporaryDirectory() as folder:
+        bound = Path(folder) / "bound.txt"
+        if node is not None:
+            barred = [version for place, version in enumerate(node.package.versions) if _bars(node, place)]
+            bound.write_text("torch" + ",".join(f"!={version}" for version in barred) + "\n")
+        return uvs(file, python, "-c", str(bound))
+
+
+def _bars(node: Node, place: int) -> bool:
+    """True where every build of a release is ruled out by what is no matter of the index or of Python."""
+    held = node.expand(1 << place)
+    for ban in node.bans:
+        held &= ~ban.mask if ban.subject and ban.what != "constraint" else held
+    return not held
 
 
 def pips(lines: list[str], python: str, folder: str) -> str:
@@ -188,7 +254,9 @@ def judge(file: Path, card: str, driver: str, python: str) -> Judged:
             return Judged(name, card, "uv's conflict", f"{said} || {theirs.stderr.strip()[-300:]}")
     kinds = {one["kind"] for one in causes}
     if any(re.search("cannot run|driver", one["text"]) for one in causes):
-        return Judged(name, card, "the card's conflict", said)
+        theirs = without_barred(file, card, driver, python)
+        kind = "the card's conflict, as uv finds" if clashes(theirs) else "the card's conflict"
+        return Judged(name, card, kind, f"{said} || {theirs.stderr.strip()[-300:]}")
     if "row" in kinds:
         return Judged(name, card, "a row's conflict", said)
     if theirs_of_those := proven(causes, python, file.parent):
@@ -259,7 +327,7 @@ def main() -> None:
             if one.kind != "solved" or one.older:
                 length = 2000 if "alone" in one.kind else 300
                 print(f"{one.kind}: {one.file} {one.card}: {one.said[:length]} {one.older}", flush=True)
-    good = told["solved"] + sum(told[f"{whose} conflict"] for whose in ("uv's", "the card's", "a row's"))
+    good = sum(count for kind, count in told.items() if kind == "solved" or "'s conflict" in kind)
     print(
         f"{good} of {sum(told.values())} solved or a proven conflict; {dict(told)}; older unsaid in {older}"
     )

@@ -136,6 +136,11 @@ class _Fields:
 
 def _init(self: Any, /, *values: object, **named: object) -> None:
     if values:
+        if not named and len(values) == len(self.__match_args__):
+            self.__dict__.update(zip(self.__match_args__, values, strict=True))
+            if self._checked:
+                self.__post_init__()
+            return
         placed = dict(zip(self.__match_args__, values, strict=False))
         if len(placed) < len(values) or not placed.keys().isdisjoint(named):
             raise TypeError(f"{type(self).__name__}: too many values")

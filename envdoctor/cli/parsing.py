@@ -15,6 +15,8 @@ _CHOICE = re.compile(
     r"(?:argument (?P<option>[^:]{1,80}): )?invalid choice: (?P<given>.{1,200}?)"
     r" \(choose from (?P<choices>.{1,900}?)\)"
 )
+_LACKING = re.compile(r"arguments are required: (--[\w-]+)$")
+"""What is said where one option is missing."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -27,6 +29,8 @@ class Parser(argparse.ArgumentParser):
         found = _CHOICE.search(message)
         if found is None and "arguments are required" in message and (mistyped := self._mistyped()):
             raise InputError(self._unknown(mistyped))
+        if (lacking := _LACKING.search(message)) and self._given and self._given[0][:1] != "-":
+            raise InputError(f"{self._given[0]}: say what it is, {lacking[1]} {self._given[0]}")
         if found is None:
             raise InputError(f"{message} (see `{self.prog} --help`)")
         choices = re.findall(r"[\w.+-]+", found["choices"])

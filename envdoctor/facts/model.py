@@ -327,6 +327,8 @@ ASKED = "the text asks a question: the error that it quotes in passing is no log
 """A note of the reader: what accounts for such an error is no more than likely."""
 REPORTED = "a person reports that something failed"
 """A note of the reader: words tell of a failure that happened, in a text without an error line."""
+STOPPED = "KeyboardInterrupt"
+"""The exception by which a person ends a run."""
 CONTRADICTED = ": two versions, "
 """What stands behind a distribution's name in the reader's note that two versions of it are told."""
 TOLD_CAUSE = "the text itself tells of a cause: "

@@ -11,15 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from envdoctor.harvest.module_syntax import ModuleFacts, read_module, with_stub
+from envdoctor.harvest.module_syntax import MAKER, OPEN, ModuleFacts, read_module, with_stub
 from envdoctor.matrix.interface_ranges import places_of, spans_of
 from envdoctor.matrix.interface_records import ancestors
 
 SCHEMA = "envdoctor.interfaces/2"
 UNLISTED = "*"
 """Stands for the names that a package exports without listing them in its own file."""
-OPEN = "**"
-"""Stands among a class's members for those of a base of another package, which no file here tells."""
 SOURCES = (".py", ".pyi")
 """How files end that are read: a stub tells what is compiled, or made when its module is loaded."""
 _EMPTY_BASES = frozenset(("object", "ABC", "abc.ABC", "Protocol", "Generic", "typing.Protocol", ""))
@@ -50,6 +48,8 @@ class Interface:
     variables: frozenset[str] = frozenset()
     bases: frozenset[str] = frozenset()
     """`Class:base` pairs of what stands in the package."""
+    foreign: frozenset[str] = frozenset()
+    """`module:name` pairs of what modules import from other packages."""
 
 
 Read = dict[tuple[str, bytes], ModuleFacts | None]
@@ -94,6 +94,7 @@ def _interface(modules: Mapping[str, ModuleFacts | None]) -> Interface:
         frozenset(given for facts in own.values() for given in facts.passed),
         frozenset(name for facts in own.values() for name in facts.variables),
         _of_classes(own, release.bases),
+        frozenset(f"{module}:{name}" for module, facts in own.items() for name in facts.foreign),
     )
 
 
@@ -170,7 +171,7 @@ class _Release:
         """Yield a class's members, inherited ones too as far as its bases stand in the package."""
         facts = self.modules[module].classes[name]
         yield from facts.members
-        if "__getattr__" in facts.members:
+        if MAKER in facts.members:
             yield OPEN
         for base in facts.bases if depth < DEEPEST else ():
             found = self._find_class(module, base)
@@ -240,7 +241,31 @@ def without_inner(interface: Interface, inner: tuple[str, ...]) -> Interface:
         interface.passed,
         interface.variables,
         frozenset(one for one in interface.bases if _definer(one) in known),
+        interface.foreign,
     )
+
+
+def _staying(
+    every: Mapping[str, Mapping[str, list[list[int]]]],
+    told: Mapping[str, Mapping[str, list[list[int]]]],
+    groups: Mapping[str, str],
+) -> dict[str, dict[str, list[list[int]]]]:
+    """Return, by group, when any owner has what ends at one, where only owners left untold have it longer."""
+    ever: dict[str, dict[str, set[int]]] = {}
+    shown: dict[str, dict[str, set[int]]] = {}
+    for owner, entries in told.items():
+        for name, spans in entries.items():
+            shown.setdefault(groups[owner], {}).setdefault(name, set()).update(places_of(spans))
+    for owner, entries in every.items():
+        asked = shown.get(groups[owner], {})
+        for name, spans in entries.items():
+            if name in asked:
+                ever.setdefault(groups[owner], {}).setdefault(name, set()).update(places_of(spans))
+    longer = {
+        group: {name: spans_of(places) for name, places in names.items() if places != shown[group][name]}
+        for group, names in ever.items()
+    }
+    return {group: names for group, names in longer.items() if names}
 
 
 def _definer(entry: str) -> str:
@@ -256,7 +281,8 @@ def encode(releases: Mapping[str, Interface], root: str = "") -> dict[str, Any]:
     versions = list(releases)
     whole = [[0, len(versions) - 1]]
     modules = _ranges([releases[v].modules for v in versions])
-    names = _with_unlisted(_ranges([releases[v].names for v in versions]))
+    owned = frozenset().union(*(releases[v].names for v in versions))
+    names = _with_unlisted(_ranges([releases[v].names | releases[v].foreign & owned for v in versions]))
     keywords = _grouped(_ranges([releases[v].keywords for v in versions]))
     imports = _ranges([releases[v].imports for v in versions])
     members = _grouped(_ranges([releases[v].members for v in versions]))
@@ -265,13 +291,16 @@ def encode(releases: Mapping[str, Interface], root: str = "") -> dict[str, Any]:
     bases = _grouped(_ranges([releases[v].bases for v in versions]))
     shown = {n: spans for n, spans in names.items() if spans != whole or n.rpartition(":")[0] == root}
     taken = {owner: kept for owner, spans in keywords.items() if (kept := _changing(spans, whole))}
+    told = {owner: kept for owner, spans in members.items() if (kept := _changing(spans, whole))}
+    methods = {owner: owner.rpartition(".")[2] for owner in keywords}
     return {
         "versions": versions,
         "modules": {module: spans for module, spans in modules.items() if spans != whole},
         "names": _grouped(shown),
         "imports": _grouped(imports),
         "keywords": taken | _own_anyway(keywords, taken, bases),
-        "members": {owner: kept for owner, spans in members.items() if (kept := _changing(spans, whole))},
+        "members": told,
+        "stays": _staying(members, told, dict.fromkeys(members, "")) | _staying(keywords, taken, methods),
         "passed": _grouped({given: spans for given, spans in passed.items() if spans != whole}),
         "bases": bases,
         "variables": {name: spans for name, spans in variables.items() if spans != whole},

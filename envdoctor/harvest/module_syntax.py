@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -29,6 +29,10 @@ NEEDED = "!"
 """Before a parameter's name: it has no default."""
 READ_ONLY = "="
 """Before a member's name: a property without a setter."""
+OPEN = "**"
+"""Among arguments: any more; among a class's members, or a module's names: more than a file tells."""
+MAKER = "__getattr__"
+"""Brings a module's names when they are asked for."""
 _SET = re.compile(
     r"(?:^[ \t]+|[:;][ \t]+)((?:self\.\w+[ \t]*,[ \t]*){0,12}self\.\w+)[ \t]*(?::[^=\n]{1,200})?=(?!=)",
     re.MULTILINE,
@@ -71,6 +75,8 @@ class ModuleFacts:
     passed: frozenset[str]
     variables: frozenset[str]
     """The environment variables that it names where it reads or sets them."""
+    foreign: frozenset[str] = frozenset()
+    """The names that are imported from other packages, and so may be imported from here."""
 
 
 def read_module(module: str, package: bool, source: bytes) -> ModuleFacts | None:
@@ -83,21 +89,27 @@ def read_module(module: str, package: bool, source: bytes) -> ModuleFacts | None
     reader = _Names(module, package)
     for node in at_top:
         reader.read(node)
+    reader.bound |= dict.fromkeys(_served(at_top), "")
+    put_into = set(_put_into(at_top))
+    reader.bound |= {OPEN: ""} if "" in put_into or "*" in reader.foreign else {}
     lines = source.decode("utf-8", "replace").split("\n")
     classes = {node.name: _class_facts(node, lines) for node in at_top if isinstance(node, ast.ClassDef)}
+    opened = {name: classes[name] for name in put_into & classes.keys()}
+    classes |= {name: replace(told, members=told.members | {OPEN}) for name, told in opened.items()}
     return ModuleFacts(
         MappingProxyType(
             reader.bound | dict.fromkeys(_lazily_exported(tree), "") if package else reader.bound
         ),
         tuple(dict.fromkeys(reader.stars)),
         _listed(at_top),
-        any(isinstance(n, ast.FunctionDef) and n.name == "__getattr__" for n in at_top),
+        MAKER in reader.bound,
         package and b"define_import_structure(" in source,
         MappingProxyType(classes),
         frozenset(f"{owner}:{keyword}" for owner, keyword in _keywords(at_top, lines)),
         frozenset(_unguarded_imports(tree.body, module.partition(".")[0])),
         frozenset(given for node in at_top if isinstance(node, ast.ClassDef) for given in _passed(node)),
         frozenset(match[1].decode() for match in _VARIABLE.finditer(source)),
+        frozenset(reader.foreign),
     )
 
 
@@ -116,6 +128,7 @@ def with_stub(facts: ModuleFacts, stub: ModuleFacts) -> ModuleFacts:
         listed=facts.listed if facts.listed is not None else stub.listed,
         classes=MappingProxyType({**stub.classes, **classes}),
         keywords=facts.keywords | stub.keywords,
+        foreign=facts.foreign | stub.foreign,
     )
 
 
@@ -142,6 +155,7 @@ class _Names:
         self._here = module.split(".") if package else module.split(".")[:-1]
         self.bound: dict[str, str] = {}
         self.stars: list[str] = []
+        self.foreign: set[str] = set()
 
     def read(self, node: ast.stmt) -> None:
         """Take in one statement."""
@@ -163,14 +177,75 @@ class _Names:
         base = self._here[: len(self._here) - node.level + 1] if node.level else []
         source = ".".join([*base, *([node.module] if node.module else [])])
         if source.partition(".")[0] != self._own:
-            if source == "builtins":
-                self.bound.update((alias.asname or alias.name, "") for alias in node.names)
+            self.foreign.update(alias.asname or alias.name for alias in node.names)
             return
         for alias in node.names:
             if alias.name == "*":
                 self.stars.append(source)
             else:
                 self.bound[alias.asname or alias.name] = f"{source}:{alias.name}"
+
+
+def _served(body: Sequence[ast.stmt]) -> Iterator[str]:
+    """Yield the names that a module's `__getattr__` is written for, but those at which it raises."""
+    made = next((one for one in body if isinstance(one, ast.FunctionDef) and one.name == MAKER), None)
+    if made is None or not made.args.args:
+        return
+    asked = made.args.args[0].arg
+    told = (one for one in body if isinstance(one, ast.Assign))
+    tables = {one.id: node.value for node in told for one in node.targets if isinstance(one, ast.Name)}
+    waiting: list[ast.AST] = list(made.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise):
+            waiting += node.orelse
+        elif not isinstance(node, ast.Raise):
+            waiting += ast.iter_child_nodes(node)
+            yield from _asked_of(node, asked, tables)
+
+
+def _asked_of(node: ast.AST, asked: str, tables: Mapping[str, ast.expr]) -> Iterator[str]:
+    """Yield the names where what is asked for is looked up: `asked in it`, `it[asked]`, `it.get(asked)`."""
+    match node:
+        case ast.Compare(left=ast.Name(id=name), ops=[ast.Eq() | ast.In()], comparators=[held]):
+            pass
+        case ast.Subscript(value=held, slice=ast.Name(id=name)):
+            pass
+        case ast.Call(func=ast.Attribute(value=held, attr="get"), args=[ast.Name(id=name), *_]):
+            pass
+        case _:
+            return
+    held = tables.get(held.id, held) if isinstance(held, ast.Name) else held
+    parts = held.keys if isinstance(held, ast.Dict) else getattr(held, "elts", [held])
+    texts = (one.value for one in parts if isinstance(one, ast.Constant) and name == asked)
+    yield from (text for text in texts if isinstance(text, str) and text.isidentifier())
+
+
+def _put_into(body: Sequence[ast.stmt]) -> Iterator[str]:
+    """Yield into what a module's loops put names that no file tells: a class; "" for the module itself."""
+    own = {""}
+    for node in body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.value) == "sys.modules[__name__]":
+            own |= {one.id for one in node.targets if isinstance(one, ast.Name)}
+        defines = isinstance(
+            node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+        )
+        for one in () if defines else ast.walk(node):
+            match one:
+                case ast.Call(func=ast.Name(id="setattr"), args=[target, name, _]):
+                    text = ast.unparse(target)
+                    told = isinstance(name, ast.Constant)
+                    yield from (
+                        () if told else ("" if text in own or text == "sys.modules[__name__]" else text,)
+                    )
+                case ast.Subscript(value=ast.Call(func=ast.Name(id="globals" | "vars")), ctx=ast.Store()):
+                    yield from () if isinstance(one.slice, ast.Constant) else ("",)
+                case ast.Call(
+                    func=ast.Attribute(value=ast.Call(func=ast.Name(id="globals" | "vars")), attr="update")
+                ):
+                    yield ""
+                case _:
+                    pass
 
 
 def _listed(body: Iterable[ast.stmt]) -> tuple[str, ...] | None:
@@ -218,7 +293,16 @@ def _class_facts(node: ast.ClassDef, lines: Sequence[str]) -> ClassFacts:
             targets = member.targets if isinstance(member, ast.Assign) else [member.target]
             members.update(target.id for target in targets if isinstance(target, ast.Name))
     members.update(f"{READ_ONLY}{name}" for name in getters - setters)
+    members.update((OPEN,) if any(map(_is_handed_more, node.decorator_list)) else ())
     return ClassFacts(tuple(map(_base, node.bases)), frozenset(members))
+
+
+def _is_handed_more(decorator: ast.expr) -> bool:
+    """True for a class's decorator that is given more than constants: it may put members into the class."""
+    if not isinstance(decorator, ast.Call) or _last_name(decorator) in PLAIN_DECORATORS:
+        return False
+    parts = (part for given in decorator.args for part in getattr(given, "elts", (given,)))
+    return not all(isinstance(part, ast.Constant) for part in parts)
 
 
 def _base(node: ast.expr) -> str:
@@ -330,7 +414,7 @@ def _signature(node: _Function, bound: int, lines: Sequence[str]) -> Iterator[st
         if argument.arg not in ("self", "cls"):
             yield argument.arg
     if arguments.kwarg:
-        yield "**"
+        yield OPEN
         yield from _taken_out(arguments.kwarg.arg, "\n".join(lines[node.lineno - 1 : node.end_lineno]))
     kept = [name for decorator in node.decorator_list for name in _former_names(decorator)]
     yield from kept
@@ -340,17 +424,16 @@ def _signature(node: _Function, bound: int, lines: Sequence[str]) -> Iterator[st
         yield f"{POSITIONAL}{max(len(positional) - bound, 0)}"
     needed = positional[bound : len(positional) - len(arguments.defaults)]
     needed += [a for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is None]
-    yield from (f"{NEEDED}{argument.arg}" for argument in needed)
+    yield from (f"{NEEDED}{argument.arg}" for argument in needed if argument.arg not in kept)
 
 
 def _former_names(decorator: ast.expr) -> Iterator[str]:
     """Yield the names by which a decorator still takes arguments that are called otherwise now."""
     if isinstance(decorator, ast.Call) and _RENAMING.search(_last_name(decorator)):
-        given = (
-            *decorator.args,
-            *(k.value for k in decorator.keywords if k.arg not in ("version", "new_name")),
-        )
-        told = (one.value for one in given if isinstance(one, ast.Constant))
+        named = [k for k in decorator.keywords if k.arg not in ("version", "new_name")]
+        given = (*decorator.args, *(k.value for k in named))
+        told = [one.value for one in given if isinstance(one, ast.Constant)]
+        told += [k.arg for k in named if isinstance(k.value, ast.Constant) and isinstance(k.value.value, str)]
         yield from (text for text in told if isinstance(text, str) and text.isidentifier())
 
 

@@ -8,6 +8,7 @@ import struct
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 from functools import cache
 from typing import Any
 
@@ -50,6 +51,11 @@ class Record:
     """By class: those of the package that it derives from by itself, in all releases too."""
     variables: Mapping[str, Spans]
     """The environment variables that the library asks for."""
+    stays: Mapping[str, Mapping[str, Spans]] = field(default_factory=dict)
+    """When any class has what ends at one, where classes that are left out have it longer.
+
+    Members under "", arguments under their method's name.
+    """
 
     @cache  # noqa: B019  (records are kept for as long as the process runs)
     def place(self, version: Version) -> int:

@@ -237,8 +237,9 @@ class Package:
         """Return the versions that satisfy one of this package's specifiers."""
         known = self._masks.get(spec)
         if known is None:
-            edges = self.raw["S"][spec][1]
-            known = sum((1 << end) - (1 << start) for start, end in zip(edges[::2], edges[1::2], strict=True))
+            known = 0
+            for edge in self.raw["S"][spec][1]:  # where a run begins, where it ends, in turn
+                known ^= (1 << edge) - 1
             self._masks[spec] = known
         return known
 

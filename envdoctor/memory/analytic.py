@@ -14,6 +14,7 @@ from envdoctor.memory.images import ImageCost, image_cost
 from envdoctor.memory.loss import LossCost, loss_cost, views_head
 from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.references import (
+    Judges,
     beside_reference,
     generation_bytes,
     judges_of,
@@ -42,12 +43,8 @@ def predict(
         from envdoctor.memory.verdicts import predict_serving
 
         return predict_serving(run, constants)
-    if run.parallel == "fsdp":
-        second = constants.fsdp_version > 1
-        meta = run.meta_load and not (second and run.method == "qlora")
-        run = replace(run, fsdp_version=constants.fsdp_version, meta_load=meta)
     unmeasured = _unmeasured(run)
-    run = apart(run)
+    run = apart(_sharded(run, constants))
     settings = settings_of(run)
     plan = plan_of(run, settings)
     kinds = kinds_of(run)
@@ -71,7 +68,9 @@ def predict(
     if run.turns > 1:  # the gradients of the pass that came last are there while the others go back
         again = [cost_of(run.shape, settings, run.grad_ckpt, k, True) for k in kinds]
         back = fixed + step.kept // run.turns + plan.gradients + max(cost.backward for cost in again)
-        step = step._replace(backward=max(step.backward, back))
+        if back > step.backward:
+            living = Living(step.kept // run.turns, 0, plan.gradients)
+            step = step._replace(backward=back, living=living)
     if run.recipe.loss == "tiled":  # tiles are scratch of one size that leaves nothing carved up
         step = step._replace(churn=step.churn._replace(logits=0))
     if run.recipe.reference == "beside":
@@ -81,12 +80,27 @@ def predict(
         step = step._replace(
             loss=step.loss + step.kept,
             backward=step.backward + step.kept + judges.gradients,
+            living=step.living._replace(kept=step.living.kept + step.kept),
             optimizer=step.optimizer + judges.gradients,
         )
-    found = _assemble(run, plan, step, constants, close and can_replay(run), enough)
+    found = _assemble(run, plan, step, judges, constants, close and can_replay(run), enough)
     if not unmeasured:
         return found
     return replace(found, uncertain="; ".join(filter(None, (found.uncertain, unmeasured))))
+
+
+def lasting_bytes(run: TrainingRun, constants: Constants) -> int:
+    """Return what surely lies on a card through every step: so much is known before any layer is."""
+    plan = plan_of(apart(_sharded(run, constants)))
+    return plan.weights + plan.adapters + plan.optimizer + plan.buffers
+
+
+def _sharded(run: TrainingRun, constants: Constants) -> TrainingRun:
+    """Return the run as the release of FSDP that it uses goes about it."""
+    if run.parallel != "fsdp":
+        return run
+    meta = run.meta_load and not (constants.fsdp_version > 1 and run.method == "qlora")
+    return replace(run, fsdp_version=constants.fsdp_version, meta_load=meta)
 
 
 def apart(run: TrainingRun) -> TrainingRun:
@@ -116,6 +130,14 @@ def _stacks(shape: ModelShape, s: Settings) -> int:
     return rounded(3 * shape.experts.count * shape.hidden * shape.experts.width * s.compute)
 
 
+class Living(NamedTuple):
+    """What lives at the highest point of the backward pass, by its kinds."""
+
+    kept: int
+    logits: int
+    gradients: int
+
+
 class Step(NamedTuple):
     """Heights of a step's phases above the lasting states, and what makes them."""
 
@@ -126,6 +148,7 @@ class Step(NamedTuple):
     kept: int
     logits: int
     churn: Churn
+    living: Living
     idle: int = 0  # what the policy's forward pass leaves
 
 
@@ -164,20 +187,20 @@ def _heights(
     head = loss.grads if plan.whole_head else 0 if accumulating else int(plan.share * loss.grads)
     table = rounded(shape.vocab // s.tp * shape.hidden * s.vector) if s.trains_table else 0
     frozen = 0 if s.trains else plan.resharded  # gathered for the head's product alone
-    backward = max(
-        base - plan.resharded + kept + loss.kept + loss.backward,
-        base - frozen + kept + plan.bucket + head + layer,
-        base + kept + max(plan.bucket + loss.grads + plan.norm, 0 if plan.whole_head else plan.fused),
-        base - frozen + plan.bucket + layers - own + head + layer,
-        first + plan.bucket + layers + head + images.backward,
-        first
-        + images.grads
-        + (plan.bucket // 2 if plan.gathered else 0 if plan.fused else plan.bucket)
-        + layers
-        + head
-        + tables * table
-        + plan.norm,
-        first + images.grads + plan.fused,
+    others = layers + head
+    ends = plan.bucket // 2 if plan.gathered else 0 if plan.fused else plan.bucket
+    backward, peak = max(
+        (base - plan.resharded + kept + loss.kept + loss.backward, Living(kept, loss.logits, 0)),
+        (base - frozen + kept + plan.bucket + head + layer, Living(kept, 0, head)),
+        (base + kept + plan.bucket + loss.grads + plan.norm, Living(kept, 0, loss.grads)),
+        (base + kept + (0 if plan.whole_head else plan.fused), Living(kept, 0, 0)),
+        (base - frozen + plan.bucket + others - own + layer, Living(0, 0, others - own)),
+        (first + plan.bucket + others + images.backward, Living(0, 0, others)),
+        (
+            first + images.grads + ends + others + tables * table + plan.norm,
+            Living(0, 0, others + tables * table),
+        ),
+        (first + images.grads + plan.fused, Living(0, 0, 0)),
     )
     # a loss of the trainer's own comes after the forward pass, which drops autocast's copies when it ends
     after = max(cached + loss.scores * 3 // 2, loss.forward) if loss.scores else cached + loss.forward
@@ -201,14 +224,20 @@ def _heights(
             loss.scores,
             _stacks(shape, s),
         ),
+        peak,
         base + kept + loss.kept,
     )
 
 
 def _assemble(
-    run: TrainingRun, plan: Plan, step: Step, constants: Constants, close: bool, enough: float
+    run: TrainingRun,
+    plan: Plan,
+    step: Step,
+    judges: Judges,
+    constants: Constants,
+    close: bool,
+    enough: float,
 ) -> Prediction:
-    judges = judges_of(run, settings_of(run))
     reference = reference_bytes(run, plan) + judges.weights + judges.states
     lasting = plan.weights + plan.adapters + plan.optimizer + plan.buffers + reference
     phases = {
@@ -284,9 +313,11 @@ def _components(
     if phase == "optimizer":
         parts += [Component("gradients", plan.gradients), Component("optimizer step", plan.step)]
     elif phase != "load":
-        parts += [Component("activations kept", step.kept), Component("gathered weights", plan.gathered)]
-    if phase in ("loss", "backward"):
+        living = step.living if phase == "backward" else Living(step.kept, 0, 0)
+        parts += [Component("activations kept", living.kept), Component("gradients", living.gradients)]
+        parts += [Component("gathered weights", plan.gathered)]
+        logits = step.logits if phase == "loss" else living.logits
         room = peak - sum(p.bytes for p in parts)
-        parts.append(Component("logits", max(0, min(step.logits, room))))
+        parts.append(Component("logits", max(0, min(logits, room))))
     rest = peak - sum(p.bytes for p in parts)
     return tuple(p for p in (*parts, Component("workspace and transients", max(0, rest))) if p.bytes)

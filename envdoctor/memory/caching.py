@@ -8,7 +8,8 @@ left: then all go that lie free as a whole, and the request is tried once more. 
 from the top down.
 
 With expandable segments each pool is one segment that grows at its end, by whole steps of 2 or 20 MiB; any
-rest is cut off, and the free block at the end, which could grow, serves last.
+rest is cut off, and the free block at the end, which could grow, serves last. So it does not matter how large
+that one is: where it begins is all that is kept of it.
 
 Tens of thousands of requests are played for one answer: so a block is one number, its size before its place,
 both in granules, and free blocks are found by their two ends. Small ones, which never meet the others, are
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable
+from copy import copy
 from math import inf
 
 GRANULE = 512
@@ -59,21 +61,29 @@ class CachingAllocator:
     """
 
     __slots__ = (
-        "_bottom", "_end", "_ending", "_large", "_room", "_starting", "_wholes", "_widened", "large", "live",
-        "most",
+        "_bottom", "_ending", "_large", "_starting", "_wholes", "_widened", "large", "live", "most", "room",
+        "settled",
     )  # fmt: skip
 
-    def __init__(self, widened: float = 0.0, expandable: bool = False, room: float = inf) -> None:
+    def __init__(self, widened: float = 0.0, room: float = inf) -> None:
+        self.settled = False  # whether large requests are known to find what they found before
         self.large = 0  # granules of the segments of large requests
         self.live = self.most = 0  # granules of small segments, now and at most
-        self._room = room / GRANULE
+        self.room = room / GRANULE
         self._wholes: dict[int, int] = {}  # segments: where each begins, and its granules
         self._widened = 1 + widened
-        self._end = PLACE >> 1 if expandable else 0  # where a segment that grows ends
-        self._bottom = PLACE
+        self._bottom = PLACE  # of all segments; of one that grows, where what lies free at its end begins
         self._large: list[Block] = []
         self._starting: dict[int, Block] = {}  # free blocks by the place where they begin, and where they end
         self._ending: dict[int, Block] = {}
+
+    def copy(self, room: float) -> CachingAllocator:
+        """Return another that holds the same, with so many granules of the card."""
+        made = copy(self)
+        made.room = room
+        made._wholes, made._large = dict(self._wholes), list(self._large)
+        made._starting, made._ending = dict(self._starting), dict(self._ending)
+        return made
 
     @property
     def small(self) -> int:
@@ -87,8 +97,8 @@ class CachingAllocator:
 
     @property
     def free(self) -> tuple[Block, ...]:
-        """What lies free, on which what follows depends."""
-        return (self.live, *self._large)
+        """What lies free of large blocks, on which what follows depends."""
+        return (self._bottom, *self._large)
 
     def take(self, *sizes: int) -> list[Block]:
         """Return the blocks that serve requests of so many bytes."""
@@ -105,10 +115,12 @@ class CachingAllocator:
 
         A block that is given back is joined with its free neighbours.
         """
-        starting, ending, widened, grows = self._starting, self._ending, self._widened, self._end
+        if self.settled:
+            self._count(events, blocks)
+            return
+        starting, ending, widened = self._starting, self._ending, self._widened
         wide = WIDE if widened > 1 else PLACE
         free = self._large
-        least = 0 if grows else SMALL
         leave, follow = ending.pop, starting.pop
         live, most = self.live, self.most
         for slot, size in events:
@@ -139,46 +151,54 @@ class CachingAllocator:
                     live += share
                 continue
             if size >= wide:
-                size = granules(int(size * GRANULE * widened))
+                size = -(-int(size * GRANULE * widened) // GRANULE)
             found = bisect_left(free, size << PLACES)
-            if grows and found + 1 < len(free):
-                block = free[found]
-                found += (block & PLACE) + (block >> PLACES) == self._end
             if found == len(free):
-                block = self._grown(size) if grows else self._segment(size)
+                block = self._segment(size)
                 place = block & PLACE
-                if slot < 0:
-                    insort(free, block)
-                    starting[place] = ending[place + (block >> PLACES)] = block
-                    continue
-                rest = (block >> PLACES) - size
-                if rest > least:
-                    cut = rest << PLACES | place + size
-                    insort(free, cut)
-                    starting[place + size] = ending[place + size + rest] = cut
-                    block = size << PLACES | place
-            elif slot < 0:
+                free.append(block)  # larger than all others
+                starting[place] = ending[place + (block >> PLACES)] = block
+                found = len(free) - 1
+            if slot < 0:
                 continue
-            else:
-                block = free.pop(found)
-                place = block & PLACE
-                del starting[place]
-                rest = (block >> PLACES) - size
-                if rest > least:
-                    cut = rest << PLACES | place + size  # ends where the whole did
-                    insort(free, cut)
-                    starting[place + size] = ending[place + size + rest] = cut
-                    block = size << PLACES | place
+            block = free[found]
+            place = block & PLACE
+            del starting[place]
+            rest = (block >> PLACES) - size
+            if rest > SMALL:
+                cut = rest << PLACES | place + size  # ends where the whole did
+                if not found or free[found - 1] < cut:
+                    free[found] = cut
                 else:
-                    del ending[place + (block >> PLACES)]
+                    del free[found]
+                    insort(free, cut)
+                starting[place + size] = ending[place + size + rest] = cut
+                block = size << PLACES | place
+            else:
+                del free[found], ending[place + (block >> PLACES)]
             blocks[slot] = block
         self.live = live
 
+    def _count(self, events: Iterable[tuple[int, int]], blocks: list[Block]) -> None:
+        """Count small requests alone: what large ones are given is never looked at."""
+        live, most = self.live, self.most
+        for slot, size in events:
+            if size > SMALL:
+                blocks[slot] = size << PLACES
+            elif size:
+                most = max(most, live + SHARE[size])
+                if slot >= 0:
+                    blocks[slot] = SHARE[size]
+                    live += SHARE[size]
+            elif blocks[slot] <= SMALL:
+                live -= blocks[slot]
+        self.live, self.most = live, most
+
     def _segment(self, size: int) -> Block:
         whole = SHARED_SEGMENT if size < SHARED else -(-size // LARGE_STEP) * LARGE_STEP
-        if self.large + self.small + whole > self._room:
+        if self.large + self.small + whole > self.room:
             self.release()
-            if self.large + self.small + whole > self._room:
+            if self.large + self.small + whole > self.room:
                 raise OutOfRoom
         self.large += whole
         self._bottom -= whole + 1  # a gap: segments are never joined
@@ -193,14 +213,87 @@ class CachingAllocator:
             del self._starting[place], self._ending[place + whole], self._wholes[place]
             self.large -= whole
 
-    def _grown(self, size: int) -> Block:
-        """Return the end of the segment that grows, with as much mapped behind it as a request lacks."""
-        place = end = self._end
-        last = self._ending.pop(end, None)
-        if last is not None:
-            place = last & PLACE
-            del self._starting[place], self._large[bisect_left(self._large, last)]
-        more = -(-(size - (end - place)) // SHARED_SEGMENT) * SHARED_SEGMENT
-        self.large += more
-        self._end = end + more
-        return (end + more - place) << PLACES | place
+
+class GrowingAllocator(CachingAllocator):
+    """With expandable segments: what lies free before the end is in `_large`, all behind `_bottom` is."""
+
+    __slots__ = ("_highest",)
+
+    def __init__(self, widened: float = 0.0) -> None:
+        super().__init__(widened)
+        self._bottom = self._highest = 0
+
+    def play(self, events: Iterable[tuple[int, int]], blocks: list[Block]) -> None:
+        """Serve requests in their order, as the other does."""
+        if self.settled:
+            self._count(events, blocks)
+            return
+        starting, ending, widened = self._starting, self._ending, self._widened
+        wide = WIDE if widened > 1 else PLACE
+        free, bottom, highest = self._large, self._bottom, self._highest
+        leave, follow = ending.pop, starting.pop
+        live, most = self.live, self.most
+        for slot, size in events:
+            if not size:
+                block = blocks[slot]
+                if block <= SMALL:
+                    live -= block
+                    continue
+                place = block & PLACE
+                end = place + (block >> PLACES)
+                if before := leave(place, 0):
+                    del free[bisect_left(free, before)]
+                    place = before & PLACE
+                if end == bottom:
+                    if before:
+                        del starting[place]
+                    bottom = place
+                    continue
+                if after := follow(end, 0):
+                    del free[bisect_left(free, after)]
+                    end += after >> PLACES
+                joined = (end - place) << PLACES | place
+                insort(free, joined)
+                starting[place] = ending[end] = joined
+                continue
+            if size <= SMALL:
+                share = SHARE[size]
+                if live + share > most:
+                    most = live + share
+                if slot >= 0:
+                    blocks[slot] = share
+                    live += share
+                continue
+            if size >= wide:
+                size = -(-int(size * GRANULE * widened) // GRANULE)
+            found = bisect_left(free, size << PLACES)
+            if found == len(free):
+                end = bottom + size
+                if end > highest:
+                    highest = end
+                if slot >= 0:
+                    blocks[slot] = size << PLACES | bottom
+                    bottom = end
+            elif slot >= 0:
+                block = free[found]
+                place = block & PLACE
+                del starting[place]
+                if rest := (block >> PLACES) - size:
+                    cut = rest << PLACES | place + size
+                    if not found or free[found - 1] < cut:
+                        free[found] = cut
+                    else:
+                        del free[found]
+                        insort(free, cut)
+                    starting[place + size] = ending[place + size + rest] = cut
+                    block = size << PLACES | place
+                else:
+                    del free[found], ending[place + size]
+                blocks[slot] = block
+        self.live, self.most, self._bottom, self._highest = live, most, bottom, highest
+        self.large = -(-highest // SHARED_SEGMENT) * SHARED_SEGMENT
+
+
+def allocator_of(expandable: bool, widened: float = 0.0, room: float = inf) -> CachingAllocator:
+    """Return the allocator of a run; one that grows is asked for no limited room."""
+    return GrowingAllocator(widened) if expandable else CachingAllocator(widened, room)

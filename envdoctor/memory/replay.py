@@ -7,12 +7,14 @@ up for gradients and states no longer serve the next step's logits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from math import inf
 
 from envdoctor.memory.activations import IDLE, LayerKind, kinds_of, layer_kinds
 from envdoctor.memory.adapters import adapter_tensors, copied_tensors
 from envdoctor.memory.attention import masks
-from envdoctor.memory.caching import Block, CachingAllocator, Events, granules
+from envdoctor.memory.caching import Block, CachingAllocator, Events, allocator_of, granules
+from envdoctor.memory.flat import buckets, coalesced
 from envdoctor.memory.images import tower_of
 from envdoctor.memory.layout import (
     Layer,
@@ -53,8 +55,8 @@ SETTLED = 0.005
 """By what share a step with states may still grow and be the last that is played."""
 MICRO_STEPS = 2
 """Micro batches of a step that are played: those after the second ask for what it did."""
-
-
+ROWS = ("batch", "seq", "shortest_row", "grad_accum")
+"""What of a run has no part in what it loads."""
 STASHED = 5
 """Layers' inputs on the card at a time where they go to the host's memory: TRL's `max_fwd_stash_size`.
 wheel:trl-1.16.0:trl/models/activation_offloading.py"""
@@ -87,7 +89,8 @@ class Replay:
         self.stated, self.widths = run, widths
         self.s = settings_of(run)
         self.shape = run.shape
-        self.heap = CachingAllocator(widened, run.expandable_segments, room)
+        self.widened = widened
+        self.heap = allocator_of(run.expandable_segments, widened, room)
         self.tower = tower_of(run)
         self.optimizer = find_optimizer(run.optim)
         self.kinds = [kind for kind in kinds_of(run) for _ in range(kind.number)]
@@ -98,6 +101,7 @@ class Replay:
         self.stepped = False
         self.most = 0  # that was taken before the cache was emptied
         self.started = False
+        self.closed: dict[tuple[int, bool], tuple[int, ...]] = {}
         self.micros = min(run.grad_accum, MICRO_STEPS)
 
     def reserved(self, enough: float = inf) -> int:
@@ -105,7 +109,7 @@ class Replay:
 
         A step for each of the `widths` in their order, in tokens of a row; without them all are as stated.
         """
-        self._load()
+        self._begin()
         for step, width in enumerate(self.widths or (self.run.seq,) * STEPS):
             self._narrow(width)
             before = self.taken
@@ -114,13 +118,31 @@ class Replay:
             self._rebuild()
             self.micros = self._micro_steps(width)
             for micro in range(self.micros):
-                self._pass(accumulating=micro > 0 or self.optimizer.layerwise)
+                self._play(accumulating=micro > 0 or self.optimizer.layerwise)
                 if self.taken > enough:
                     return self.taken
             self._step()
             if step and not self.widths and self.taken - before <= SETTLED * before:
                 break  # a step with states that found room for all: so does the next
         return self.taken
+
+    def _play(self, accumulating: bool) -> None:
+        """Play a micro batch, of which large requests find the same blocks as before where one of its sort
+        found room for all in what lies free now, and left all as it was.
+
+        Whether gradients are summed up tells no sorts apart: large ones would lie there after the first.
+        """
+        sort, began = self._sort(accumulating), (self.heap.large, *self.heap.free)
+        self.heap.settled = self.closed.get(sort) == began
+        self._pass(accumulating)
+        self.heap.settled = False
+        empties = self.run.teacher is not None  # with its logits gone the cache is emptied
+        if not empties and (self.heap.large, *self.heap.free) == began:
+            self.closed[sort] = began
+
+    def _sort(self, accumulating: bool) -> tuple[int, bool]:
+        """What tells micro batches apart that ask for other large blocks."""
+        return self.run.seq, False
 
     @property
     def taken(self) -> int:
@@ -145,6 +167,17 @@ class Replay:
         if stated.recipe.generates:
             return max(1, min(width - 1, stated.completion))
         return max(1, stated.max_completion * width // stated.seq) if stated.max_completion else None
+
+    def _begin(self) -> None:
+        """Load, or begin with what a replay of other rows has loaded; a card has room for so much."""
+        told = frozenset((name, value) for name, value in vars(self.run).items() if name not in ROWS)
+        known = _loaded(told, self.widened)
+        if not known:
+            self._load()
+            known.append((self.heap.copy(inf), self.buckets, self.copies))
+            return
+        heap, self.buckets, self.copies = known[0]
+        self.heap = heap.copy(self.heap.room)
 
     def _load(self) -> None:
         """Weights, adapters, a second model where there is one, and DDP's buckets."""
@@ -394,14 +427,18 @@ class Replay:
         if self.copies:
             self._widen(trained)
             trained = [(n, 4) for n, _ in trained]
-        loop, before = Loop(self.heap), len(trained_tower(self.shape, self.s))
+        loop, states = Loop(self.heap), list[int]()
+        before = len(trained_tower(self.shape, self.s))
         for place, (n, width) in enumerate(trained if first or python else ()):
             if first:
                 decompose(loop, self.optimizer, n, width)
                 table = self.s.trains_table and place == before
-                self.states += self._take(state_blocks(self.optimizer, n, width, table, rank))
+                states += state_blocks(self.optimizer, n, width, table, rank)
             if python:
+                self.states += self._take(states)
+                states.clear()
                 step_weight(loop, self.optimizer, n, width, rank, first)
+        self.states += self._take(states)
         loop.drop()
         if self.optimizer.foreach:
             self._give(self._take(width * n for n, width in trained * self.optimizer.foreach))
@@ -434,27 +471,12 @@ class Replay:
             self.states += made
 
 
-def buckets(sizes: list[int]) -> Iterator[int]:
-    """Bytes of DDP's buckets: gradients from the last on, until one is full (the first holds 1 MiB)."""
-    filled, room = 0, 1 << 20
-    for size in reversed(sizes):
-        filled += size
-        if filled >= room:
-            yield filled
-            filled, room = 0, 25 << 20
-    if filled:
-        yield filled
-
-
-def coalesced(sizes: Iterable[int]) -> Iterator[int]:
-    """Bytes of the flat copies in which tensors are sent: full ones of 250 MiB; one alone needs none."""
-    filled = number = 0
-    for size in (*sizes, 250 << 20):
-        filled, number = filled + size, number + 1
-        if filled >= 250 << 20:
-            if number > 1:
-                yield filled
-            filled = number = 0
+@lru_cache(maxsize=64)
+def _loaded(
+    told: frozenset[tuple[str, object]], widened: float
+) -> list[tuple[CachingAllocator, list[Block], list[Block]]]:
+    """Return where what such a run loads is kept: the allocator, DDP's buckets and copies."""
+    return []
 
 
 def trained_tensors(shape: ModelShape, s: Settings) -> list[tuple[int, int]]:

@@ -23,6 +23,9 @@ from envdoctor.report.document import (
     Tone,
 )
 
+Ways = tuple[tuple[str, int], ...]
+"""Options that make a run fit, each with the bytes that it then takes of the device."""
+
 
 def render(
     prediction: Prediction,
@@ -32,24 +35,32 @@ def render(
     *,
     title: str = "",
     curves: tuple[Curve, ...] = (),
+    ways: Ways = (),
 ) -> str:
     """Return a prediction in one format."""
     return told(
         format,
         look,
-        lambda: document(prediction, gpu_bytes, title, curves),
+        lambda: document(prediction, gpu_bytes, title, curves, ways),
         lambda: prediction.to_json(gpu_bytes),
     )
 
 
 def document(
-    prediction: Prediction, gpu_bytes: int | None, title: str, curves: tuple[Curve, ...] = ()
+    prediction: Prediction,
+    gpu_bytes: int | None,
+    title: str,
+    curves: tuple[Curve, ...] = (),
+    ways: Ways = (),
 ) -> Document:
-    """Return the verdict, the peak, its parts as bars, its growth, and what was assumed."""
+    """Return the verdict, the peak, its parts as bars, ways out, its growth, and what was assumed."""
     fits = prediction.fits(gpu_bytes)
     blocks: list[Block] = [_peaks(prediction), peak_bars(prediction, gpu_bytes)]
     if prediction.uncertain:
         blocks.insert(0, Text(Span(f"Uncertain: {prediction.uncertain}.", "warning")))
+    if ways:
+        each = tuple(Row(option, f"about {gib(took)}") for option, took in ways)
+        blocks.append(Section("Each of these alone would make it fit", (Rows(each),)))
     blocks += [_growth(curve, gpu_bytes) for curve in curves]
     blocks.append(Section("Assumed", (Rows(tuple(Row("", note) for note in prediction.assumptions)),)))
     tone: Tone = "" if fits is None else "ok" if fits else "error"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from envdoctor.memory.activations import LayerKind
 from envdoctor.memory.adapters import adapts_experts, expert_factors
-from envdoctor.memory.caching import Block, CachingAllocator, Events, granules
+from envdoctor.memory.caching import Block, Events, allocator_of, granules
 from envdoctor.memory.layout import dense_layer, moe_layer, outer_tensors
 from envdoctor.memory.programs import Program
 from envdoctor.memory.replay import Replay, trained_tensors
@@ -93,8 +93,8 @@ class ShardedReplay(Replay):
     ) -> None:
         super().__init__(run, workspace, upcasts, widened=widened, early=early, widths=widths)
         self.cards = run.replicas
-        self.gathers = CachingAllocator(widened, run.expandable_segments)
-        self.reduces = CachingAllocator(widened, run.expandable_segments)
+        self.gathers = allocator_of(run.expandable_segments, widened)
+        self.reduces = allocator_of(run.expandable_segments, widened)
         table, *rest = outer_tensors(run.shape)
         inside = (table, *rest) if run.shape.tied else tuple(rest)
         self.table = self._unit((table,))
@@ -215,8 +215,11 @@ class ShardedReplay(Replay):
             else:
                 self.shards.append(wide)
 
-    def _pass(self, accumulating: bool) -> None:
+    def _sort(self, accumulating: bool) -> tuple[int, bool]:
         self.synced = accumulating or self.micros == 1
+        return self.run.seq, self.synced
+
+    def _pass(self, accumulating: bool) -> None:
         layered = [self.units[kind.moe] for kind in self.kinds]
         self._gather([self.tail, *layered] if self.shape.tied else [self.table, *layered, self.tail])
         (self.copy,) = self._take((1,))

@@ -21,7 +21,7 @@ from envdoctor.memory.sglang import usual_settings
 from envdoctor.memory.shape import ModelShape
 from envdoctor.target.cards import Card, cards_in, named_cards, unsized
 from envdoctor.target.stack import Stack, find_sites, parse_stack, read_stack, stack_of
-from envdoctor.values import dataclass
+from envdoctor.values import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +165,11 @@ def ask(
     where they are not stated, of several cards the smallest; `how` trace or measure. Raises
     InputError for what cannot be, Unavailable when no interpreter can be examined or none could trace.
     """
-    _check_heard(stated)
     matrix = load_matrix()
     cards = named_cards([gpu], matrix) if gpu else cards_in(facts, matrix) if facts else ()
+    if gpu and len(cards) > 1:
+        stated = replace(stated, gpus=_as_many(stated, len(cards), gpu))
+    _check_heard(stated)
     card = min(cards, key=lambda one: one.memory_bytes or 0, default=None)
     if card is not None and not card.memory_bytes:
         raise unsized(card)
@@ -187,6 +189,13 @@ def ask(
     notes = tuple(filter(None, (card.note if card else "", becomes)))
     size = card.memory_bytes if card else None
     return Question(run, constants, size, versions.versions, _tier_of(model, run, how, python), notes)
+
+
+def _as_many(stated: StatedRun, named: int, gpu: str) -> int:
+    """Return the cards that are named; raises InputError where --gpus says another number."""
+    if stated.gpus not in (1, named):
+        raise InputError(f"--gpus {stated.gpus}: --gpu {gpu} names {named}")
+    return named
 
 
 def constants_on(card: Card | None, stack: Stack, matrix: Matrix) -> Constants:

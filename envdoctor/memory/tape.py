@@ -16,10 +16,8 @@ SPLIT = 1 << 20  # ... whose rest is cut off only when it is larger than this
 def rounded(size: float) -> int:
     """Return the bytes that the caching allocator counts for a request of `size`."""
     granted = -(-int(size) // ROUND) * ROUND
-    if granted >= OWN_SEGMENT:
-        rest = -granted % SEGMENT
-        if rest <= SPLIT:
-            return granted + rest
+    if granted >= OWN_SEGMENT and (rest := -granted % SEGMENT) <= SPLIT:
+        return granted + rest
     return granted
 
 
@@ -130,10 +128,10 @@ class Tape:
 
     def _take(self, counted: int, requested: int) -> int:
         """Ask for a block; the allocator counts `counted` bytes for it."""
-        self.live += counted
-        if self.live > self.peak:
-            self.peak = self.live
-        if not requested or (self.stop and self.saves >= self.stop):
+        self.live = live = self.live + counted
+        if live > self.peak:
+            self.peak = live
+        if self.heap is COUNTED or not requested or (self.stop and self.saves >= self.stop):
             return NOWHERE
         return self.heap.take(requested)
 
@@ -172,8 +170,10 @@ class Tape:
         """One name of each tensor goes out of scope."""
         for tensor in tensors:
             tensor.refs -= 1
-            if tensor.refs == 0:
-                self._give(tensor.size, tensor.block)
+            if not tensor.refs:
+                self.live -= tensor.size
+                if tensor.block != NOWHERE:
+                    self.heap.give(tensor.block)
 
     def op(
         self,
@@ -190,11 +190,15 @@ class Tape:
         `temporary` is the backward pass's scratch, `parameter` the bytes of the weight gradient it makes,
         `through` says that the inputs' gradient is the output's own tensor.
         """
-        needs = parameter > 0 or any(t.needs for t in inputs)
-        if self.keep and needs and saved:
+        needs = parameter > 0
+        for tensor in inputs:
+            needs = needs or tensor.needs
+        recorded = self.keep and needs
+        if recorded and saved:
             self._saving()
         out = self.new(numel, width, needs)
-        self.record(out, inputs, saved, temporary, parameter, through)
+        if recorded:
+            self.record(out, inputs, saved, temporary, parameter, through)
         return out
 
     def _saving(self) -> None:
@@ -214,7 +218,7 @@ class Tape:
         if self.keep and out.needs:
             for tensor in saved:
                 tensor.refs += 1
-            scratch = temporary if isinstance(temporary, tuple) else (temporary,)
+            scratch = temporary if isinstance(temporary, tuple) else (temporary,) if temporary else ()
             self.nodes.append(Node(out, inputs, saved, scratch, parameter, through))
 
     def save_result(self, out: Tensor) -> None:

@@ -163,7 +163,7 @@ class _Reader:
             return ""
         name, told = normalise(match[1]), _told(match[2].strip())
         before = self._found.get(name)
-        if before and not match[2]:
+        if before and (not match[2] or (told.version and told.version in map(_release_of, before))):
             return name  # pip leaves alone what is there
         told = _of_index(name, told, index)
         self._keep(name, told_sightings(name, told, source), whole=True)
@@ -200,6 +200,12 @@ def _whole_name(image: str) -> str:
 def _name_of(sighting: Sighting) -> str:
     value = sighting.value
     return str(value[0]) if isinstance(value, tuple) else str(value.name)
+
+
+def _release_of(sighting: Sighting) -> str | None:
+    """Return the release that a sighting tells, whichever build of it; a build alone tells none."""
+    version = getattr(sighting.value, "version", None)
+    return version and str(version).partition("+")[0]
 
 
 def _repository(url: str) -> str:

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from envdoctor.facts import NOT_JUDGED, NOTHING_READ, TOLD_CAUSE, TOLD_WAY, Facts
+from envdoctor.facts import NOT_JUDGED, NOTHING_READ, STOPPED, TOLD_CAUSE, TOLD_WAY, ErrorSeen, Facts
 from envdoctor.inputs import is_dockerfile, is_program, is_requirements
 from envdoctor.matrix import tables
 from envdoctor.matrix.lexicon import Lexicon
@@ -155,8 +155,12 @@ def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
     shown = [error for error in errors if error.value.kind != "said"]
     if shown:
         yield from _of_errors(paste, lines, shown)
-        if all(error.value.kind in ("cut", "logged") for error in shown):
+        if all(_says_little(error.value) for error in shown):
+            from envdoctor.pastes.sentences import parse_reports, troubled_lines
+
             yield from (sighting for _, sighting in _told(paste, lines, lexicon))
+            titles = [one for one in troubled_lines(paste, lines, seen) if one[1].startswith("# ")]
+            yield from parse_reports(lines, titles)
     else:
         yield from read("warned", lines)
         yield from _of_words(paste, lines, seen, lexicon)
@@ -229,6 +233,11 @@ def _of_errors(paste: Paste, lines: Sequence[str], errors: Sequence[Sighting]) -
     from envdoctor.pastes.wishes import parse_mended
 
     yield from parse_mended(paste, lines, max(error.value.line for error in errors))
+
+
+def _says_little(error: ErrorSeen) -> bool:
+    """True for an error beside which a person's words count: cut off, a log's, or a run stopped by hand."""
+    return error.kind in ("cut", "logged") or error.exception == STOPPED
 
 
 def _told(paste: Paste, lines: Sequence[str], lexicon: Lexicon) -> list[tuple[int, Sighting]]:

@@ -59,12 +59,14 @@ _REPORTS = re.compile(
     r"\b(?:tells me|says) (?:that|it|the|an?|what)\b|\bclimbs\b|"
     r"(?:\b|_)(?:loss|grad_norm)\b[^.?!]{0,20}\bnan\b|"
     r"(?:\b|_)loss ?(?:is |of |becomes |stays |goes to |always |= ?|: ?){1,2}0(?:\.0{1,8})?\b|"
-    r"\b(?:garbage|gibberish|garbled)\b|报错|失败|崩溃|卡住|卡死|爆显存|无法|出现错误"
+    r"\b(?:garbage|gibberish|garbled)\b|\bsame (?:problem|issue|error)\b|(?<![a-z])OOM(?![a-z])|"
+    r"报错|失败|崩溃|卡住|卡死|爆显存|无法|出现错误"
 )
 """Words by which a person tells of a failure that happened."""
 _SUPPOSED = re.compile(
-    r"(?i)\?\s*$|^\W{0,4}(?:\[[ xX]\]|if|whether|in case|how|what|which|can|could|would|should|is|are|"
-    r"does|do|will|may|question)\b|\b(?:may|might|would|could|should|whether|avoid|prevent|unless)\b|"
+    r"(?i)\?\s*$|^\W{0,4}(?:\[[ xX]\]|if|whether|in case|how|what|which|"
+    r"(?:can|could|would|should|is|are|does|do|will|may|question)(?!['’]t| not))\b|"
+    r"\b(?:may|might|would|could(?!n?['’]t| not)|should|whether|avoid|prevent|unless)\b|"
     r"\b(?:runs?|works?) (?:ok|fine|well|now)\b"
 )
 """A question, what may come, a box of a form."""
@@ -77,8 +79,8 @@ OVER = re.compile(
 )
 """Words by which trouble is told that is over."""
 _ASKING_TITLE = re.compile(
-    r"(?i)# \W{0,3}(?:\[?question\]?|how|what|which|where|can|could(?! not\b)|is|are|does|do|should|will|"
-    r"any)\b"
+    r"(?i)# \W{0,3}(?:\[?question\]?|how|what|which|where|any|"
+    r"(?:can|could|is|are|does|do|should|will)(?!['’]t| not))\b"
 )
 _CLAUSE = re.compile(r"(?<=[.!?])\s{1,4}|(?<=[\u3002\uff1f])")
 _PIN = re.compile(r"\s*[\w.\[\],-]{1,100}==")
@@ -143,7 +145,7 @@ def _reporting(lines: Sequence[str], told: Iterable[tuple[int, str]]) -> Iterato
     What the title of the text asks is a question, whatever its sentences tell on the way to it.
     """
     titled = lines[0].startswith("#")
-    if _ASKING_TITLE.match(lines[0]) or not (titled or sum(map(bool, map(str.strip, lines))) <= _POST):
+    if _ASKING_TITLE.match(lines[0]) or not (titled or _is_post(lines)):
         return  # a log without a title holds no words of a person
     form = _is_form(lines)
     for index, line in told:
@@ -152,6 +154,11 @@ def _reporting(lines: Sequence[str], told: Iterable[tuple[int, str]]) -> Iterato
         clauses = (one.strip("#*>- ") for one in _CLAUSE.split(without_soundness(line)))
         if form or any(_reports(one) for one in clauses):
             yield index, line
+
+
+def _is_post(lines: Sequence[str]) -> bool:
+    """True for a text that is short but for the output and code that it shows in blocks."""
+    return sum(bool(line.strip()) and not fenced for _, line, fenced in apart_from_blocks(lines)) <= _POST
 
 
 def _is_a_persons(line: str) -> bool:

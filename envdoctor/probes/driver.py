@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from .host import read_container
 from .library_paths import find_libraries, loader_choice
 from .machine import Json, Machine, fact, observed, parse_driver_version, unknown
 from .typed import Optional, Tuple
@@ -11,7 +12,8 @@ from .typed import Optional, Tuple
 FACTS = ("driver.version", "driver.user_version", "driver.module", "driver.fabric_manager")
 PROC_VERSION = "/proc/driver/nvidia/version"
 SYS_VERSION = "/sys/module/nvidia/version"
-SWITCHES = ("/proc/driver/nvidia-nvswitch", "/dev/nvidia-nvswitchctl")
+SWITCHES = "/proc/driver/nvidia-nvswitch/devices"
+"""A folder for each NVSwitch; the driver makes it on machines without one too."""
 FABRIC_MANAGER_PID = "/run/nvidia-fabricmanager/nv-fabricmanager.pid"
 FABRIC_MANAGER = "/usr/bin/nv-fabricmanager"
 
@@ -65,11 +67,13 @@ def read_user_version(machine: Machine) -> Json:
 
 
 def read_fabric_manager(machine: Machine) -> Json:
-    """Return `running`, `stopped` or `absent`; unknown where no NVSwitch needs one."""
-    if not any(machine.exists(path) for path in SWITCHES):
+    """Return `running`, `stopped` or `absent`; unknown where none is needed, or a host would run it."""
+    if not machine.names(SWITCHES):
         return unknown("no NVSwitch is seen here that would need one")
     pid = (machine.text(FABRIC_MANAGER_PID) or "").strip()
     if pid.isdigit() and (machine.text("/proc/%s/comm" % pid) or "").startswith("nv-fabricmanage"):
         return observed("running", FABRIC_MANAGER_PID)
+    if read_container(machine).get("value", "none") != "none":
+        return unknown("a container does not see what its host runs")
     installed = machine.exists(FABRIC_MANAGER)
     return observed("stopped" if installed else "absent", FABRIC_MANAGER)

@@ -60,7 +60,8 @@ def _wsl(machine: Machine) -> Json:
     )
 
 
-def _container(machine: Machine) -> Json:
+def read_container(machine: Machine) -> Json:
+    """Return what kind of container this is, or `none`."""
     if machine.environ.get("KUBERNETES_SERVICE_HOST"):
         return observed("kubernetes", "KUBERNETES_SERVICE_HOST")
     for name in ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER"):
@@ -126,7 +127,7 @@ READERS: Tuple[Tuple[str, Callable[[Machine], Json]], ...] = (
     ("arch", _arch),
     ("glibc", _glibc),
     ("wsl", _wsl),
-    ("container", _container),
+    ("container", read_container),
     ("hostname", _hostname),
     ("cpu_count", _cpu_count),
     ("memory_total_bytes", _meminfo("MemTotal")),

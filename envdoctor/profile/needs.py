@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
+from operator import attrgetter
 from typing import NamedTuple
 
 from envdoctor.memory import Constants, Prediction, ServingRun, TrainingRun, predict
 from envdoctor.memory.allocator import MARGIN
+from envdoctor.memory.analytic import lasting_bytes
 from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.recipes import Recipe
 from envdoctor.memory.replay import can_replay
@@ -21,6 +23,11 @@ SERVER_UTILIZATION = 0.90
 REPLAYS, REPLAYED_LAYERS = 4, 128
 """Settings that a search looks at closely, where only the close bound may fit: at most so many, fewer of a
 deep model, since what one takes grows with its layers (two milliseconds each)."""
+SORT = attrgetter(
+    "method", "parallel", "gpus", "grad_ckpt", "liger", "optim", "offload_optimizer", "offload_params",
+    "vllm_mode", "vllm_tp",
+)  # fmt: skip
+"""What tells settings of one search apart, but for their batches."""
 REPLAYS_AGAIN = 3
 """Settings that are looked at closely before it is said that nothing fits."""
 SEQUENCES = 64
@@ -57,17 +64,22 @@ class Judge:
     work: Workload
     constants: Constants
     seen: dict[Choice, Need] = field(default_factory=dict)
-    dead: set[Choice] = field(default_factory=set)
-    alive: set[Choice] = field(default_factory=set)
-    """Settings whose batch of one may fit."""
-    replays: int = -1
+    dead: set[object] = field(default_factory=set)
+    alive: set[object] = field(default_factory=set)
+    """Sorts of settings whose batch of one may fit."""
+    rough: dict[Choice, Prediction] = field(default_factory=dict)
+    """Of settings without what they say of vLLM, of which training knows nothing."""
     engines: dict[tuple[int | None, int | None], Engine] = field(default_factory=dict)
     """vLLM beside a policy, by the cards that it is split over and the length of a request."""
+    weights: dict[Choice, int] = field(default_factory=dict)
+    """Bytes of what lasts through a step of such a training."""
+    replays: int = field(init=False)
+    room: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Unless told otherwise, look closely at as many settings as the model's depth affords."""
-        if self.replays < 0:
-            self.replays = max(1, min(REPLAYS, REPLAYED_LAYERS // self.work.shape.layers))
+        """Look closely at as many settings as the model's depth affords."""
+        self.room = self.work.room
+        self.replays = max(1, min(REPLAYS, REPLAYED_LAYERS // self.work.shape.layers))
 
     def fits(self, choice: Choice) -> bool:
         """True when the setting's bound fits; a setting whose batch of one fails is dead at any batch.
@@ -78,18 +90,18 @@ class Judge:
         once = choice.parallel == "fsdp" or find_optimizer(choice.optim).layerwise
         if once and choice.grad_accum == 1 and choice.batch > 1:
             return self._room(choice)
-        least = replace(choice, batch=1, grad_accum=1)
-        if least in self.dead:
+        sort = SORT(choice)
+        if sort in self.dead:
             return False
-        if choice.batch > 1 and least not in self.alive:
+        if choice.batch > 1 and sort not in self.alive:
             each = global_batch(self.work, choice) // choice.gpus
             if not self._room(replace(choice, batch=1, grad_accum=each), surely=False):
-                self.dead.add(least)
+                self.dead.add(sort)
                 return False
-            self.alive.add(least)
+            self.alive.add(sort)
         fits = self._room(choice)
         if not fits and choice.batch == 1:
-            self.dead.add(least)
+            self.dead.add(sort)
         return fits
 
     def _room(self, choice: Choice, surely: bool = True) -> bool:
@@ -97,8 +109,8 @@ class Judge:
 
         The rough one knows rows of one length alone: where they differ, the close one must fit to be sure.
         """
-        need, room = self.need(choice), self.work.room
-        if not self.may_fit(choice):
+        need, room = self.need(choice), self.room
+        if not self._may(need):
             return False
         rough = need.device_bytes <= room
         if need.close or (rough and not (surely and self.work.uneven)):
@@ -115,22 +127,36 @@ class Judge:
 
     def may_fit(self, choice: Choice) -> bool:
         """False where not even what is allocated for certain fits, with a close bound's margin."""
-        need = self.need(choice)
-        return not need.refusal and need.least_bytes <= self.work.room
+        known = choice in self.seen or self.lasting(choice) * (1 + MARGIN) < self.room + 1
+        return known and self._may(self.need(choice))
 
-    def any_fits(self, choices: Iterable[Choice]) -> bool:
-        """True when the rough bound of one fits, or the close one of the first few that may fit at all.
+    def _may(self, need: Need) -> bool:
+        return not need.refusal and need.least_bytes <= self.room
+
+    def lasting(self, choice: Choice) -> int:
+        """Bytes that surely lie there through a step, known before any layer is."""
+        alike = self._alike(choice)
+        lasting = self.weights.get(alike)
+        if lasting is None:
+            lasting = self.weights[alike] = lasting_bytes(run_of(self.work, choice), self.constants)
+        return lasting
+
+    def any_fits(self, choices: Iterable[Choice], replays: int) -> bool:
+        """True when the rough bound of one fits, or the close one of the first `replays` that may fit at all.
 
         What cannot be replayed has no other bound than the rough one, so it is asked for first.
         """
-        room, near = self.work.room, []
+        room, near = self.room, list[Choice]()
+        if self.work.uneven and not replays:
+            return False
         for choice in choices:
             if not self.may_fit(choice):
                 continue
-            if self.need(choice).device_bytes <= room and not self.work.uneven:
+            need = self.need(choice)
+            if need.device_bytes <= room and not self.work.uneven:
                 return True
             near.append(choice)
-        near = sorted(near[: self.replays], key=lambda choice: can_replay(run_of(self.work, choice)))
+        near = sorted(near[:replays], key=lambda choice: can_replay(run_of(self.work, choice)))
         return any(self._needed(choice, room).device_bytes <= room for choice in near)
 
     def again(self) -> Judge:
@@ -148,18 +174,41 @@ class Judge:
 
     def need(self, choice: Choice) -> Need:
         """Return what the setting takes of the smallest card."""
-        if choice not in self.seen:
-            self.seen[choice] = self._needed(choice)
-        return self.seen[choice]
+        need = self.seen.get(choice)
+        if need is None:
+            need = self.seen[choice] = self._needed(choice)
+        return need
 
     def _needed(self, choice: Choice, enough: float | None = None) -> Need:
-        engine = None
-        if choice.vllm_mode is not None:
-            sort = choice.vllm_tp, choice.max_model_len
-            if sort not in self.engines:
-                self.engines[sort] = engine_beside(self.work, choice, self.constants)
-            engine = self.engines[sort]
-        return needed(self.work, choice, self.constants, enough, engine)
+        """What the setting takes: its bound is rough, or close where it is told how many bytes do."""
+        close, prediction = enough is not None, self._predicted(choice, enough)
+        if choice.vllm_mode is None:
+            return Need(prediction, close=close)
+        sort = choice.vllm_tp, choice.max_model_len
+        if sort not in self.engines:
+            self.engines[sort] = engine_beside(self.work, choice, self.constants)
+        low, taken = self.engines[sort]
+        if choice.vllm_mode == "server":
+            too_large = low > SERVER_UTILIZATION
+            refusal = f"vLLM alone needs {low:.2f} of a card, on {choice.vllm_tp} cards" if too_large else ""
+            return Need(prediction, 0, refusal, close)
+        return Need(prediction, taken, close=close)
+
+    def _predicted(self, choice: Choice, enough: float | None) -> Prediction:
+        """What its training takes; a run that cannot be replayed has no closer bound than the rough one."""
+        if enough is not None and can_replay(run := run_of(self.work, choice)):
+            return predict(run, self.constants, True, enough)
+        alike = self._alike(choice)
+        rough = self.rough.get(alike)
+        if rough is None:
+            rough = predict(run_of(self.work, choice), self.constants, False)
+            self.rough[alike] = rough
+        return rough
+
+    @staticmethod
+    def _alike(choice: Choice) -> Choice:
+        """A setting without what it says of the engine beside it, of which training knows nothing."""
+        return replace(choice, alloc_conf=None, vllm_tp=None, vllm_gpus=None)
 
 
 class Engine(NamedTuple):
@@ -174,29 +223,6 @@ def engine_beside(work: Workload, choice: Choice, constants: Constants) -> Engin
     low, _ = utilization_bounds(engine_of(work, choice, 0.5), constants)
     least = predict(engine_of(work, choice, min(1.0, max(low, 0.01))), constants)
     return Engine(low, max(0, least.device_bytes - constants.cuda_context))
-
-
-def needed(
-    work: Workload,
-    choice: Choice,
-    constants: Constants,
-    enough: float | None = None,
-    engine: Engine | None = None,
-) -> Need:
-    """Return what a training setting takes of the smallest card, vLLM beside it under GRPO.
-
-    The bound is rough, or close where it is told how many bytes are `enough` to know.
-    """
-    close = enough is not None
-    prediction = predict(run_of(work, choice), constants, close, enough or 0)
-    if choice.vllm_mode is None:
-        return Need(prediction, close=close)
-    low, taken = engine or engine_beside(work, choice, constants)
-    if choice.vllm_mode == "server":
-        too_large = low > SERVER_UTILIZATION
-        refusal = f"vLLM alone needs {low:.2f} of a card, on {choice.vllm_tp} cards" if too_large else ""
-        return Need(prediction, 0, refusal, close)
-    return Need(prediction, taken, close=close)
 
 
 def run_of(work: Workload, choice: Choice) -> TrainingRun:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import lcm
 
 from envdoctor.memory.methods import METHODS
@@ -17,6 +17,15 @@ _OFFLOADS = (
 )
 
 
+Sizes = Callable[[Sequence[int]], Iterable[int]]
+"""Which of all micro batches, from the largest on."""
+
+
+def ends(sizes: Sequence[int]) -> Iterable[int]:
+    """Return the largest and the least."""
+    return dict.fromkeys((sizes[0], sizes[-1]))
+
+
 @dataclass(frozen=True, slots=True)
 class Barred:
     """A kind of setting that this stack or these cards rule out, and why."""
@@ -25,15 +34,15 @@ class Barred:
     why: str
 
 
-def training_choices(work: Workload) -> Iterator[Choice]:
-    """Yield every setting of a training run, whether it fits or not."""
+def training_choices(work: Workload, sizes: Sizes = tuple) -> Iterator[Choice]:
+    """Yield every setting of a training run, fit or not; of micro batches those of the `sizes`."""
     for base in _bases(work):
         for parallel, optimizer, params in _splits(work, base):
             if work.parallel not in (None, parallel):
                 continue
             sharded = replace(base, parallel=parallel, offload_optimizer=optimizer, offload_params=params)
             for choice in _kernels(work, sharded):
-                yield from _batches(work, choice)
+                yield from _batches(work, choice, sizes)
 
 
 def _bases(work: Workload) -> Iterator[Choice]:
@@ -54,6 +63,7 @@ def _bases(work: Workload) -> Iterator[Choice]:
             optim_rank=work.optim_rank,
             trained_layers=work.trained_layers,
             virtual_tokens=work.virtual_tokens,
+            attn=attention(work),
             gpus=len(work.cards),
             alloc_conf=allocator(work),
         )
@@ -124,7 +134,6 @@ def _alone(work: Workload) -> bool:
 
 
 def _kernels(work: Workload, base: Choice) -> Iterator[Choice]:
-    base = replace(base, attn=attention(work))
     liger = (True, False) if work.stack.has("liger-kernel") else (False,)
     for checkpointing in (False, True)[: 1 if base.method == "prefix" else 2]:
         for fused in liger:
@@ -148,7 +157,7 @@ def _optimizers(work: Workload, base: Choice) -> tuple[str, ...]:
     return ("adamw_torch_fused", "adamw_8bit") if eight_bit else ("adamw_torch_fused",)
 
 
-def _batches(work: Workload, choice: Choice) -> Iterator[Choice]:
+def _batches(work: Workload, choice: Choice, sizes: Sizes) -> Iterator[Choice]:
     """Yield every split of the wanted global batch into micro batch and accumulation, largest batch first.
 
     One that nobody asked for may be a little larger, for a micro batch that does not divide it.
@@ -158,9 +167,10 @@ def _batches(work: Workload, choice: Choice) -> Iterator[Choice]:
         return
     each = wanted // choice.gpus
     most = each if work.global_batch or choice.num_generations else each + each // 4
-    for batch in range(each, 0, -1):
-        steps = 1 if _alone(work) and not work.global_batch else -(-each // batch)
-        if steps * batch <= most and not (steps > 1 and _alone(work)):
+    alone = _alone(work)
+    for batch in sizes(range(each, 0, -1)):
+        steps = 1 if alone and not work.global_batch else -(-each // batch)
+        if steps * batch <= most and not (steps > 1 and alone):
             yield replace(choice, batch=batch, grad_accum=steps)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -12,7 +13,7 @@ from envdoctor.memory.layout import parameters
 from envdoctor.memory.serving import utilization_bounds
 from envdoctor.memory.sharding import host_bytes
 from envdoctor.profile.needs import SEQUENCES, SERVER_UTILIZATION, Judge, Need, engine_of
-from envdoctor.profile.options import Barred, barred, training_choices
+from envdoctor.profile.options import Barred, barred, ends, training_choices
 from envdoctor.profile.speed import CardSpeed, seconds_per_sample, trained_parameters
 from envdoctor.profile.workload import Choice, Workload
 from envdoctor.values import dataclass, replace
@@ -167,8 +168,9 @@ def _with_engine(work: Workload, choice: Choice, judge: Judge, constants: Consta
 
 def _notes(work: Workload, choice: Choice | None, judge: Judge, constants: Constants) -> Iterable[str]:
     if choice is None:
-        yield from _longest(work, constants)
-        yield from _what_would_do(work, constants)
+        smallest = _smallest(work)
+        yield from _longest(judge, smallest)
+        yield from _what_would_do(work, smallest, constants)
         return
     yield rows_of(work)
     need = judge.need(replace(choice, vllm_utilization=None, max_num_seqs=None))
@@ -211,36 +213,49 @@ def _why_no_more(work: Workload, choice: Choice, judge: Judge) -> str:
     return f"the next micro batch {kind}, {following.batch}, {why_not(judge, following)}"
 
 
-def _longest(work: Workload, constants: Constants) -> Iterable[str]:
+def _longest(judge: Judge, smallest: list[Choice]) -> Iterable[str]:
     """When nothing fits at the asked length: how long the rows may be, by the close bound of two lengths."""
-    smallest = _smallest(work)
+    work, judges = judge.work, {judge.work.seq: judge}
 
-    def asked(seq: int, replays: int) -> tuple[Judge, list[Choice]]:
+    def asked(seq: int) -> tuple[Judge, list[Choice]]:
         shorter = [replace(c, seq=seq, max_model_len=seq if c.vllm_mode else None) for c in smallest]
         shortest = None if work.shortest_row is None else min(work.shortest_row, seq)
-        return Judge(replace(work, seq=seq, shortest_row=shortest), constants, replays=replays), shorter
+        if seq not in judges:
+            judges[seq] = Judge(replace(work, seq=seq, shortest_row=shortest), judge.constants)
+        return judges[seq], shorter
 
     def least(seq: int) -> set[int]:
-        judge, shorter = asked(seq, 0)
-        return set(sorted(range(len(shorter)), key=lambda n: judge.need(shorter[n]).device_bytes)[:SAVING])
+        judge, shorter = asked(seq)
+        found: list[tuple[int, int]] = []
+        for bound, n in sorted((judge.lasting(choice), n) for n, choice in enumerate(shorter)):
+            if len(found) >= SAVING and bound > found[SAVING - 1][0]:
+                break  # no other takes as little as these
+            insort(found, (judge.need(shorter[n]).device_bytes, n))
+        return {n for _, n in found[:SAVING]}
 
     smallest = [smallest[n] for n in sorted(least(64) | least(work.seq))]
 
-    def fits(units: int, replays: int) -> bool:
-        judge, shorter = asked(units * 64, replays)
-        return judge.any_fits(shorter)
+    def one_does(does: Callable[[Judge, Choice], bool]) -> Callable[[int], bool]:
+        order = list(range(len(smallest)))  # what did at one length is asked first at the next
 
-    def may_fit(units: int) -> bool:
-        judge, shorter = asked(units * 64, 0)
-        return any(judge.may_fit(choice) for choice in shorter)
+        def found(units: int) -> bool:
+            judge, shorter = asked(units * 64)
+            done = next((n for n in order if does(judge, shorter[n])), None)
+            if done is not None:
+                order.remove(done)
+                order.insert(0, done)
+            return done is not None
+
+        return found
 
     most = work.seq // 64
-    low = _last(lambda units: fits(units, 0), 0, most)
-    high = _last(may_fit, low, most) + 1
+    low = _last(one_does(lambda judge, choice: judge.any_fits([choice], 0)), 0, most)
+    high = _last(one_does(Judge.may_fit), low, most) + 1
     for _ in range(CLOSE_LENGTHS):
         if high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if fits(middle, 1) else (low, middle)
+            judge, shorter = asked(middle * 64)
+            low, high = (middle, high) if judge.any_fits(shorter, 1) else (low, middle)
     if low:
         yield f"nothing fits at a length of {work.seq}; {low * 64} tokens would"
     else:
@@ -255,17 +270,17 @@ def _last(holds: Callable[[int], bool], low: int, high: int) -> int:
     return low
 
 
-def _what_would_do(work: Workload, constants: Constants) -> Iterable[str]:
+def _what_would_do(work: Workload, smallest: list[Choice], constants: Constants) -> Iterable[str]:
     """What would make the asked length fit: Liger, where it may be there, or more of the card."""
     if not work.stack.has("liger-kernel") and not work.stack.lacks("liger-kernel"):
-        fused = [replace(c, liger=True) for c in _smallest(work)]
-        if Judge(work, constants, replays=len(fused)).any_fits(fused):
+        fused = [replace(c, liger=True) for c in smallest]
+        if Judge(work, constants).any_fits(fused, len(fused)):
             yield "with Liger's kernels (pip install liger-kernel) it would fit as asked"
     for count in (2, 4, 8):
         if count > len(work.cards):
             wider = replace(work, cards=(work.card,) * count, global_batch=None)
             smallest = _smallest(wider)
-            if Judge(wider, constants, replays=len(smallest)).any_fits(smallest):
+            if Judge(wider, constants).any_fits(smallest, len(smallest)):
                 yield f"{count} of this card would do"
                 return
 
@@ -273,7 +288,7 @@ def _what_would_do(work: Workload, constants: Constants) -> Iterable[str]:
 def _smallest(work: Workload) -> list[Choice]:
     """The settings that need the least of their kind: checkpointing on, one row a card, or one micro batch
     where whole gradients lie between several."""
-    found = [c for c in training_choices(work) if c.grad_ckpt]
+    found = [c for c in training_choices(work, ends) if c.grad_ckpt]
     return [c for c in found if c.batch == 1 or (c.grad_accum == 1 and c.parallel == "fsdp")]
 
 

@@ -26,7 +26,7 @@ _ANY = "ABI-EXTENSION"
 _FOLDER = re.compile(r"(?:site|dist)-packages[/\\](\w{2,60})[/\\]")
 _CUDAS = re.compile(r"(?:cu|nv|nccl)[A-Za-z]")
 """How the names begin that the driver, CUDA's libraries and NCCL export: they are none of torch's."""
-_SKIPPED = "Skipping import of"
+_SKIPPED = re.compile(r"Skipping import of|Failed to load image Python extension")
 """A library says so of an extension that it goes on without."""
 _LOADED = "{package} asks for a symbol that torch {torch} has: another torch was loaded than that"
 _WHICH_TORCH = Remedy(
@@ -89,7 +89,7 @@ def _finding(view: View, identity: str, seen: tuple[Symptom, ...]) -> Finding:
     other = f"{package} was built for another torch than {torch}: undefined symbol at import (ABI)."
     return Finding(
         id=identity,
-        severity=Severity.WARNING if all(_SKIPPED in s.text for s in seen) else Severity.ERROR,
+        severity=Severity.WARNING if all(_SKIPPED.search(s.text) for s in seen) else Severity.ERROR,
         summary=f"{_LOADED.format(package=package, torch=torch)} (ABI)." if elsewhere else other,
         cause=" ".join(_causes(view, package, built)),
         evidence=(*installed(view, package), *torch_build(view), *quoted(seen)),

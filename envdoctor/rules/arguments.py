@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import install_commands, pip_install
+from envdoctor.commands import commands, install_commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.profile.keys import KeyFacts, key_facts
@@ -39,7 +39,36 @@ def check_refused_arguments(view: View) -> Iterable[Finding]:
     if not seen:
         raise Skip("no parser refused an argument")
     for symptom in {s.captured["keys"]: s for s in reversed(seen)}.values():
-        yield _finding(view, symptom)
+        strange = _strange_program(view, symptom)
+        yield _of_program(strange, symptom) if strange else _finding(view, symptom)
+
+
+def _strange_program(view: View, symptom: Symptom) -> str:
+    """Return the program whose parser speaks; empty for a script and for a framework's own."""
+    program = symptom.captured.get("program", "")
+    known = ((name, row.parser, row.module, *row.programs) for name, row in view.matrix.frameworks.items())
+    ours = program.removesuffix("-cli") in {one for names in known for one in names if one}
+    return "" if not program or ours or program.endswith(".py") else program
+
+
+def _of_program(program: str, symptom: Symptom) -> Finding:
+    keys = ", ".join(f"--{key.replace('_', '-')}" for key in parse_keys(symptom.captured["keys"])[:SHOWN])
+    return Finding(
+        id="ARGUMENT-UNKNOWN",
+        severity=Severity.ERROR,
+        summary=f"{program} has no option {keys} in the release that runs, or not for this subcommand",
+        cause="A parser stops at what it does not know. A project that is like another one need not have its"
+        " options, and an older release lacks those that came later.",
+        evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
+        remedies=(
+            Remedy("See which options it has.", commands("{} --help", program)),
+            Remedy(f"Leave {keys} out, or upgrade {program} to a newer release that has it."),
+        ),
+        certainty=Certainty.LIKELY,
+        sources=("https://docs.python.org/3/library/argparse.html",),
+        explains=(symptom.id,),
+        prior=0.8,
+    )
 
 
 def parse_keys(text: str) -> tuple[str, ...]:

@@ -24,13 +24,13 @@ from envdoctor.values import dataclass
 
 ID = "PYTHON-SAYS"
 _QUOTES = "['\"`]"
-_NONE = re.compile(
+NONE = re.compile(
     r"'NoneType' object (?:has no attribute '(?P<member>\w{1,80})'|"
     r"is not (?:subscriptable|iterable|callable)|does not support \w+ assignment)|"
     r"object of type 'NoneType' has no len|argument of type 'NoneType' is not iterable|"
     r"not supported between instances of (?:'NoneType'|'\w{1,40}' and 'NoneType')|"
     r"unsupported operand type\(s\) for [^:\n]{1,20}: (?:'NoneType'|'\w{1,40}' and 'NoneType')|"
-    r"not '?NoneType'?$|infer dtype of NoneType"
+    r"not '?NoneType'?[`'\"]{0,3}$|infer dtype of NoneType"
 )
 _KEYWORD = re.compile(
     r"(?:\b(?P<owner>[A-Za-z_][\w.]{0,160})\(\) )?got an unexpected keyword argument"
@@ -55,7 +55,7 @@ _CALLED_NONE = "'NoneType' object is not callable"
 _CALL = re.compile(r"([A-Za-z_][\w.]{1,80})\(")
 _ASKED = re.compile(r"(?P<holder>[A-Za-z_][\w.]{0,80})\.(?P<member>\w{1,80})\b")
 _WORKED_WITH = re.compile(
-    r"([A-Za-z_][\w.]{1,80})\s{0,2}(?:[<>]=?|[*/+-])\s{0,2}[\w.]|len\(([A-Za-z_][\w.]{1,80})\)"
+    r"([A-Za-z_][\w.]{1,80})\s{0,2}(?:[<>]=?|[*/+-])\s{0,2}[\w.]|\b(?:len|int|float|Path|open|range)\(([A-Za-z_][\w.]{1,80})\)"
 )
 _OF_CUDA = re.compile(r"cuda|libcu|nvrtc|libnv|cudnn|nccl")
 _MEMBERS_OF_PYTHON = frozenset({"dict", "list", "tuple", "str", "int", "float", "bytes", "set", "bool"})
@@ -106,7 +106,7 @@ def none_called(view: View, error: ErrorSeen) -> Finding | None:
 def is_of_python(text: str) -> bool:
     """True for a sentence of the interpreter, whose words no library chose."""
     return any(
-        pattern.search(text) for pattern in (_NONE, _KEYWORD, _MODULE, _NAME, _SYMBOL, _PROGRAM, _MEMBER)
+        pattern.search(text) for pattern in (NONE, _KEYWORD, _MODULE, _NAME, _SYMBOL, _PROGRAM, _MEMBER)
     )
 
 
@@ -370,7 +370,7 @@ def _program(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told:
 
 
 _READERS: tuple[tuple[re.Pattern[str], Callable[[View, ErrorSeen, Mapping[str, str]], _Told | None]], ...] = (
-    (_NONE, _none),
+    (NONE, _none),
     (_KEYWORD, _keyword),
     (_MODULE, _module),
     (_NAME, _name),

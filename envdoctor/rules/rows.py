@@ -31,6 +31,8 @@ _CURED = (
     " But what mends it is there already, by the versions told:"
     " another environment may have failed, or the cause is another."
 )
+_KINDS = ("arch", "gpu.name")
+"""What a row that is for one kind of machine hangs on: where none is told, the general row answers."""
 _SYSTEM = ("os", "arch", "wsl")
 """What a row or a remedy for one system hangs on: said of no other, and not where none is told."""
 _DECISIVE, _PROBABLE, _HALF = 0.9, 0.6, 0.5
@@ -56,7 +58,7 @@ def check_row(view: View, row: ConditionRow) -> Finding | None:
 
 
 def _is_guess(row: ConditionRow, answers: Mapping[str, Answer]) -> bool:
-    """True when a row hangs on settings, the system, its architecture or a package, and none is told.
+    """True when a row hangs on settings, the system, its architecture, a card or a package, and none is told.
 
     An error line that names neither is answered by the general row for it.
     """
@@ -64,7 +66,7 @@ def _is_guess(row: ConditionRow, answers: Mapping[str, Answer]) -> bool:
         return True
     if row.needed and row.when and all(answers[key].holds is None for key in row.when):
         return True
-    named = [k for k, text in row.when.items() if k.startswith("setting.") or k == "arch" or text == "*"]
+    named = [k for k, text in row.when.items() if k.startswith("setting.") or k in _KINDS or text == "*"]
     return bool(named) and all(answers[key].holds is None for key in row.when) and len(named) == len(row.when)
 
 

@@ -155,11 +155,11 @@ def _as_hint(finding: Finding) -> Finding:
 
 
 def _as_history(finding: Finding) -> Finding:
-    """What explains an error that is told as mended is worth knowing, and nothing to act on."""
+    """What explains an error that is told as mended happened all the same: it is told as what it is."""
     if not (finding.explains or finding.id == UNEXPLAINED):
         return finding
     told = f"{finding.cause} The text tells that this was mended."
-    return replace(finding, severity=Severity.NOTE, cause=told)
+    return replace(finding, cause=told)
 
 
 def _given_way(result: CheckResult) -> CheckResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import REPORTED, ErrorSeen, Symptom
+from envdoctor.facts import REPORTED, STOPPED, ErrorSeen, Symptom
 from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcome, Severity
 from envdoctor.matrix import Matrix, tables
 from envdoctor.rules.base import UNEXPLAINED
@@ -20,7 +20,7 @@ from envdoctor.rules.messages import asked_by
 from envdoctor.rules.model_age import newer_model_finding
 from envdoctor.rules.origins import origin_finding, origin_of
 from envdoctor.rules.places import place_finding
-from envdoctor.rules.python_says import is_of_python, none_called, python_finding, stdlib_finding
+from envdoctor.rules.python_says import NONE, is_of_python, none_called, python_finding, stdlib_finding
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.sayings import said_finding
 from envdoctor.rules.suspects import remote_finding, suspected_finding, unreleased_finding
@@ -32,6 +32,8 @@ from envdoctor.rules.written_for import written_for_finding
 _WEAK = frozenset({"cut", "logged", "said"})
 """Kinds of errors that tell only that something failed."""
 _FAREWELLS = frozenset({"__del__", "_exitfunc", "_run_exitfuncs", "_python_exit"})
+_LABEL = re.compile(r"^[\s#]*(?:\[[^\]]{1,40}\]:? *)*")
+"""What stands in a title before its words: `# [Bug]: `."""
 _WARNED = re.compile(r"\b[A-Z]\w{2,40}Warning: ")
 TELLING = 24
 """Letters of a quoted line by which it is known again; fewer may be a version or a name."""
@@ -120,8 +122,14 @@ def _accounted_for(view: View, error: ErrorSeen, explained: set[str], findings: 
 def _is_meant(finding: Finding, error: ErrorSeen) -> bool:
     """True where an error's words are those of a line that a note explains: a known warning, a notice."""
     known = finding.severity is Severity.NOTE and finding.certainty is not Certainty.UNCERTAIN
-    quoted = (evidence.value for evidence in finding.evidence)
-    return known and any(_is_known_by(error.text, text) for text in quoted)
+    quoted = [evidence.value for evidence in finding.evidence]
+    title = _LABEL.sub("", error.text)[:TELLING] if error.line == 1 else ""
+    return known and (any(_is_known_by(error.text, text) for text in quoted) or _is_in(title, quoted))
+
+
+def _is_in(words: str, quoted: Sequence[str]) -> bool:
+    """True where a text begins like one of those quoted, and says enough to be told from others."""
+    return len(words) >= TELLING and any(words in text for text in quoted)
 
 
 def _is_sure(finding: Finding) -> bool:
@@ -166,7 +174,8 @@ def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Find
     """Return the best that can be said of an error that no cause accounts for."""
     said = [one for one in view.facts.errors if one.kind == "said"] if error.kind == "said" else []
     for one in (error, *said):
-        if not _reports_another(view.matrix, one) and (origin := origin_of(view, one)):
+        of_none = NONE.search(one.text)  # Python's own words, whoever else has them in a message
+        if not of_none and not _reports_another(view.matrix, one) and (origin := origin_of(view, one)):
             return origin_finding(view, one, origin)
     place = place_finding(view, error, empty=_reports_another(view.matrix, error))
     blamed = None if place else blamed_finding(view, error)
@@ -202,6 +211,8 @@ def _as_error(symptom: Symptom) -> ErrorSeen:
 def _finding(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Finding:
     if error.kind == "said":
         return _told_in_words(view, error)
+    if error.exception == STOPPED:
+        return _stopped(view, error)
     where = _raised_in(error)
     passed = {check.rule for check in checks if check.outcome is Outcome.PASSED and check.reason is None}
     excluded = [words for rule, words in _RULED_OUT if rule in passed]
@@ -246,6 +257,21 @@ def _told_in_words(view: View, error: ErrorSeen) -> Finding:
         cause="Nothing that was found accounts for these words, and they do not say what failed. The last"
         " lines of the log and the versions (`pip list`, `nvidia-smi`) would.",
         evidence=(Evidence("text", error.text, error.source),),
+        certainty=Certainty.UNCERTAIN,
+        explains=error.symptoms,
+        prior=0.0,
+    )
+
+
+def _stopped(view: View, error: ErrorSeen) -> Finding:
+    """What a person ended failed only where somebody says so: it may have hung, or been done with."""
+    return Finding(
+        id=UNEXPLAINED,
+        severity=Severity.ERROR if REPORTED in view.facts.notes else Severity.WARNING,
+        summary=f"the run was stopped by hand (Ctrl-C, SIGINT){_raised_in(error).replace('raised', 'while')}",
+        cause="Nothing that was found failed before. Where it hung, the traceback shows what it waited for"
+        " when it was stopped.",
+        evidence=(Evidence("error", error.text, error.source),),
         certainty=Certainty.UNCERTAIN,
         explains=error.symptoms,
         prior=0.0,

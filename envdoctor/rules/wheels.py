@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from packaging.version import Version
 
@@ -27,6 +28,8 @@ _NARROW = "x86"
 _SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 _OLDEST_RECORDED = CudaVersion(11, 8)
 _FAILED = ("SYM-NO-MATCHING", "SYM-NO-VERSION-FOUND")
+_OF_UV = ("SYM-UV-LOCKED-NO-WHEEL", "SYM-UV-NONE-COMPATIBLE")
+"""What uv says of one release, be it the Python or the platform that it has no wheel for."""
 _CPYTHON = re.compile(r"cp3(\d{1,2})$")
 _USUAL_GLIBC = (2, 17)
 """The C library (2.17) that wheels were built for while CentOS 7 lived."""
@@ -52,7 +55,8 @@ _UNKNOWN = Availability(frozenset(), any_python=True, source=False, versions=0, 
 
 def check_wheels(view: View) -> Iterable[Finding]:
     """Find why an installer said that nothing matches."""
-    seen = [s for s in view.facts.symptoms if s.id in _FAILED and s.captured.get("name")]
+    told = map(_as_request, view.facts.symptoms)
+    seen = [s for s in told if s.id in (*_FAILED, *_OF_UV) and s.captured.get("name")]
     seen.sort(key=lambda symptom: "offered" in symptom.captured)  # of two lines the one that says more
     seen = list({(s.captured["name"], s.captured.get("specifier")): s for s in seen}.values())
     if not seen:
@@ -74,6 +78,15 @@ def check_wheels(view: View) -> Iterable[Finding]:
                 yield _of_python(name, symptom) if own else _none_offered(view, name, _UNKNOWN, symptom)
 
 
+def _as_request(symptom: Symptom) -> Symptom:
+    """Return uv's line with the names that pip's have: what was asked for, and in which release."""
+    if symptom.id not in _OF_UV:
+        return symptom
+    told = symptom.captured
+    name, release = told.get("package") or told.get("name", ""), told.get("version") or told.get("release")
+    return replace(symptom, captured={"name": name, "specifier": f"=={release}"})
+
+
 def system_without_wheel(view: View, name: str) -> str:
     """Return the system that is told where no release of a package has a wheel for it, else nothing."""
     system, package = view.facts.host.os.get() or "", package_facts(view, name)
@@ -88,11 +101,14 @@ def _judge(view: View, snapshot: Snapshot, package: Package, symptom: Symptom) -
     specifier, _, local = asked.partition("+")
     system = view.facts.host.os.get()
     have = availability(snapshot, package, specifier, system)
-    if not have.versions and (whole := availability(snapshot, package, "", system)).here:
+    if symptom.id in _OF_UV:
+        if isinstance(view.facts.environment.python, Observed) and _lacks_wheel(view, have):
+            yield _no_wheel(view, package, asked, local, have, symptom)
+    elif not have.versions and (whole := availability(snapshot, package, "", system)).here:
         yield _no_such_version(package, asked, symptom)
     elif not have.versions:
         yield _none_offered(view, package.name, whole, symptom)
-    elif have.minors and not have.any_python and _python_may_lack(view, have) and asked:
+    elif _lacks_wheel(view, have) and asked:
         yield _no_wheel(view, package, asked, local, have, symptom)
     elif symptom.captured.get("offered", "").startswith("none") or not have.here:
         yield _none_offered(view, package.name, have, symptom)
@@ -143,6 +159,10 @@ def _mask(package: Package, specifier: str) -> int:
         if version is not None and version_satisfies(version, specifier):
             mask |= 1 << place
     return mask
+
+
+def _lacks_wheel(view: View, have: Availability) -> bool:
+    return bool(have.minors) and not have.any_python and _python_may_lack(view, have)
 
 
 def _python_may_lack(view: View, have: Availability) -> bool:
@@ -200,6 +220,27 @@ def _no_wheel(
     )
 
 
+def _since(view: View, name: str) -> str:
+    """Return from which release on a package has wheels for the Python that is told; empty where unknown."""
+    package, python = package_facts(view, name), parse_version(str(view.facts.environment.python.get()))
+    if package is None or python is None or python.major != 3:
+        return ""
+    snapshot, tag = load_snapshot(view.matrix.folder), f"cp3{python.minor}-"
+    masks = (
+        mask
+        for mask, files in package.file_groups()
+        if any(file.tag != SDIST and snapshot.tags[file.tag].startswith(tag) for file in files)
+    )
+    first = min(((mask & -mask).bit_length() for mask in masks), default=0)
+    if not first:
+        return ""
+    release = package.versions[first - 1]
+    return (
+        f"Python 3.{python.minor} begin with {name} {release}: an index or mirror of before that, or an"
+        f" older request, offers none (take Python 3.{python.minor - 1}, or a newer {name})"
+    )
+
+
 def _middle_python(minors: frozenset[int]) -> Iterator[Remedy]:
     """Offer a Python that is neither new nor old among those that have wheels."""
     if minors:
@@ -245,12 +286,15 @@ def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -
     wheels = f"; its wheels are for Python 3.{min(minors)} to 3.{max(minors)}" if minors else ""
     system = view.facts.host.os.get()
     may_lack = bool(minors) and _python_may_lack(view, have)
+    since = "" if may_lack else _since(view, name)
     if have.glibc > _USUAL_GLIBC:
         wheels += f", and on Linux for glibc {_dotted(have.glibc)} or newer" if wheels else ""
     summary = (
         f"no release of {name} was offered to pip (from versions: none): none has a file"
         f" for this Python version or platform, or the index that it asked has none{wheels}"
     )
+    if since:
+        summary += f"; those for {since}"
     if not have.here:
         summary = f"no release of {name} has a wheel for {_SYSTEMS[system or '']}"
     elif minors and view.facts.host.arch.get() == _NARROW:

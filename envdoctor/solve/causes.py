@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
 from envdoctor.facts import CudaVersion
@@ -18,7 +19,7 @@ from envdoctor.solve.problem import bits_of
 from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import BINARIES, FOLLOWER, conditions_of
 from envdoctor.solve.undeclared import undeclared
-from envdoctor.solve.versions import satisfies
+from envdoctor.solve.versions import satisfies, version_key
 
 SHOWN = 3
 """How many different requirements of one package on another are told one by one."""
@@ -55,8 +56,12 @@ class _Teller:
         node = self._node(request.name)
         if node.admits(request.spec):
             return f"{request} is asked for"
-        known = f"{node.package.versions[0]} to {node.package.versions[-1]}"
-        return f"{request} is asked for, and {request.name} has no such release ({known} are known)"
+        versions = node.package.versions
+        known = f"{versions[0]} to {versions[-1]} are known"
+        if request.exact:
+            at = bisect_left(versions, version_key(request.exact), key=version_key)
+            known += f"; nearest: {' and '.join(versions[max(0, at - 1) : at + 1])}"
+        return f"{request} is asked for, and {request.name} has no such release ({known})"
 
     def conditions(self, reason: Reason) -> Iterator[Cause]:
         """Yield what of the target a matrix row speaks of: without it the row would not hold."""

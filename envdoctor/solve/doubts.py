@@ -16,7 +16,7 @@ from envdoctor.matrix.snapshot import Requirement as Wanted
 from envdoctor.solve.nodes import Context, Node
 from envdoctor.solve.problem import Literal, Nogood, bits_of
 from envdoctor.solve.variants import OWN_RUNTIME
-from envdoctor.solve.versions import version_key
+from envdoctor.solve.versions import Key, version_key
 
 LATER = 60
 """So many later releases of a package are asked for a bound that they added."""
@@ -44,10 +44,14 @@ def _nogood(owner: Node, theirs: int, other: Node, lost: int, told: str, row: st
 
 
 def _of_imports(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[Nogood]:
+    keys: dict[str, Key] = {}
     for importer, spans, provider, what, lacking in context.matrix.generated("imports").get("facts", ()):
         if importer in nodes and provider in nodes:
-            owner, other = nodes[importer], nodes[provider]
-            if _lies(owner, bits[importer], spans) and _lies(other, bits[provider], lacking):
+            for name in (importer, provider):
+                if name not in keys:
+                    keys[name] = version_key(nodes[name].version(bits[name]))
+            if _lies(keys[provider], lacking) and _lies(keys[importer], spans):
+                owner, other = nodes[importer], nodes[provider]
                 theirs, lost = _between(owner, spans), _between(other, lacking)
                 told = (
                     f"{owner.shown(bits[importer])} imports {what}, which {other.shown(bits[provider])} lacks"
@@ -55,18 +59,17 @@ def _of_imports(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, 
                 yield _nogood(owner, theirs, other, lost, told, IMPORTED)
 
 
-def _lies(node: Node, bit: int, spans: Any) -> bool:
-    """True when a candidate's version lies in one of the spans (None: no bound)."""
-    key = version_key(node.version(bit))
-    return any(
-        (low is None or key >= version_key(low)) and (high is None or key <= version_key(high))
-        for low, high in spans
-    )
+def _lies(key: Key, spans: Any) -> bool:
+    """True when a version lies in one of the spans (None: no bound)."""
+    for low, high in spans:
+        if (high is None or key <= version_key(high)) and (low is None or key >= version_key(low)):
+            return True
+    return False
 
 
 def _between(node: Node, spans: Any) -> int:
     """Return the candidates whose version lies in one of the spans."""
-    return sum(1 << bit for bit in range(len(node.places)) if _lies(node, bit, spans))
+    return sum(1 << bit for bit in range(len(node.places)) if _lies(version_key(node.version(bit)), spans))
 
 
 def _of_edges(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[Nogood]:

@@ -97,11 +97,12 @@ class Context:
             self._nodes[name] = Node(package, self) if package is not None and known else None
         return self._nodes[name]
 
-    def stands(self, name: str, spec: str) -> bool:
+    def stands(self, package: Package, spec: int) -> bool:
         """True when a package meets a specifier that is there without being chosen, or may meet it."""
-        held = name in self.options.held
+        name = package.name
         return name in self.options.given or (
-            held and satisfies(self.installed[name].partition("+")[0], spec)
+            name in self.options.held
+            and satisfies(self.installed[name].partition("+")[0], package.spec_text(spec))
         )
 
     def is_there(self, name: str) -> bool:
@@ -124,7 +125,8 @@ class Node:
         self.demands: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         """What rows of requirements ask, once read (`problem.py` keeps them here)."""
         self.wanted: dict[Any, Any] = {}
-        """What single requirements ask, once read (by `problem.py`)."""
+        self.limits: dict[Any, Any] = {}
+        """What single requirements ask, always or if there is such a package, once read (by `problem.py`)."""
         self.parts: dict[tuple[str, int], list[tuple[int, Any, Any]]] = {}
         """The candidates that share requirements, by extra and candidates, once read (by `problem.py`)."""
         self.patterns: dict[tuple[int, tuple[int, ...]], list[tuple[int, int]]] = {}

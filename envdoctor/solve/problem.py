@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from envdoctor.matrix.snapshot import LIMITS
@@ -195,44 +195,48 @@ def _demands(
     node: Node, row: int, extra: str, own_runtime: bool, needed: tuple[Demand, ...]
 ) -> tuple[tuple[Demand, ...], Needs]:
     """Return what a row of requirements asks of packages that the facts cover; others are `uncovered`."""
-    known = node.demands.get((row, extra, own_runtime, needed))
+    key = row, extra, own_runtime, needed
+    known = node.demands.get(key)
     if known is None:
-        waived = node.context.options.waived
-        checked = () if extra else node.package.requirements(row, LIMITS)
-        limits = [wanted for wanted in checked if (node.name, wanted.name) not in waived]
-        asked = [(False, wanted) for wanted in node.package.requirements(row, extra)]
-        told = _read_demands(node, [*asked, *((True, wanted) for wanted in limits)], own_runtime)
+        told = _read_demands(node, node.package.requirements(row, extra), False)
+        if not extra and (limits := node.package.requirements(row, LIMITS)):
+            waived = node.context.options.waived
+            told += _read_demands(node, [w for w in limits if (node.name, w.name) not in waived], True)
+        if own_runtime:
+            told = [demand for demand in told if not demand.name.startswith(OWN_RUNTIME)]
         read = (*told, *(() if extra else needed))
-        known = node.demands[row, extra, own_runtime, needed] = (read, needs_of(read))
+        known = node.demands[key] = (read, needs_of(read))
     return known
 
 
-def needs_of(demands: Iterable[Demand]) -> Needs:
+def needs_of(demands: Sequence[Demand]) -> Needs:
     """Return what demands that are no limits come to, by name."""
-    table: dict[str, tuple[int, tuple[str, ...]]] = {}
-    for demand in demands:
-        if not demand.limit:
+    asked = [demand for demand in demands if not demand.limit]
+    table = {demand.name: (demand.mask, demand.extras) for demand in asked}
+    if len(table) < len(asked):
+        table = {}
+        for demand in asked:
             mask, extras = table.get(demand.name, (-1, ()))
             table[demand.name] = (mask & demand.mask, (*extras, *demand.extras))
     return table
 
 
-def _read_demands(
-    owner: Node, requirements: Iterable[tuple[bool, Wanted]], own_runtime: bool
-) -> Iterator[Demand]:
-    known = owner.wanted
-    for key in requirements:
-        if key not in known:
-            known[key] = _demand(owner.context, *key)
-        demand = known[key]
-        if demand is not None and not (own_runtime and demand.name.startswith(OWN_RUNTIME)):
-            yield demand
+def _read_demands(owner: Node, requirements: Iterable[Wanted], limit: bool) -> list[Demand]:
+    known = owner.limits if limit else owner.wanted
+    found = []
+    for wanted in requirements:
+        if wanted not in known:
+            known[wanted] = _demand(owner.context, limit, wanted)
+        demand = known[wanted]
+        if demand is not None:
+            found.append(demand)
+    return found
 
 
 def _demand(context: Context, limit: bool, requirement: Wanted) -> Demand | None:
     """Return what a requirement asks; None where its marker does not hold, or the facts do not cover it."""
     node = context.node(requirement.name) if context.marker_holds(requirement.marker) else None
-    if node is None or context.stands(node.name, node.package.spec_text(requirement.spec)):
+    if node is None or context.stands(node.package, requirement.spec):
         return None
     mask = node.expand(node.package.spec_mask(requirement.spec))
     return Demand(node.name, mask, requirement.extras, limit, requirement.spec)

@@ -29,7 +29,8 @@ def forbidden_document(answer: WhyNot) -> Document:
         return Document("not known", "warning", tuple(blocks))
     if not answer.causes:
         return Document("nothing forbids it", "", tuple(Text(note) for note in answer.notes))
-    return Document(f"{counted(len(answer.causes), 'cause')} forbid it", "error", (causes(answer.causes),))
+    verb = "forbids" if len(answer.causes) == 1 else "forbid"
+    return Document(f"{counted(len(answer.causes), 'cause')} {verb} it", "error", (causes(answer.causes),))
 
 
 def conflict_document(answer: PinSet) -> Document:

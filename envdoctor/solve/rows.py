@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Set
+from functools import cache
 from typing import Any
 
 from envdoctor.facts import CudaVersion
-from envdoctor.matrix import tables
+from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.solve.nodes import TORCH, Context, Node
 from envdoctor.solve.problem import Literal, Nogood
@@ -20,20 +21,28 @@ OF_TARGET = frozenset({"os", "arch", "python", "glibc", "driver"})
 FOLLOWER = "TORCH-FOLLOWER-"
 
 
-def nogoods(context: Context, names: Collection[str]) -> list[Nogood]:
+def nogoods(context: Context, names: Set[str]) -> list[Nogood]:
     """Return what the matrix forbids among the packages `names` on the context's target."""
-    found = [n for row in context.matrix.standing if (n := _of_condition(context, row, names)) is not None]
+    told = (
+        _of_condition(context, row, names) for row, asked in _forbidding(context.matrix) if asked <= names
+    )
+    found = [nogood for nogood in told if nogood is not None]
     found += _of_pairs(context, names)
     found += _of_followers(context, names)
     found += _of_binaries(context, names)
     return found
 
 
+@cache
+def _forbidding(matrix: Matrix) -> list[tuple[ConditionRow, frozenset[str]]]:
+    """Return the rows that forbid what is solved for, with the packages without which each is idle."""
+    rows = [row for row in matrix.standing if row.solve and not row.needed and row.severity == "error"]
+    asked = ([k for k, text in row.when.items() if text != "absent" and _is_package(k)] for row in rows)
+    return [(row, frozenset(names)) for row, names in zip(rows, asked, strict=True)]
+
+
 def _of_condition(context: Context, row: ConditionRow, names: Collection[str]) -> Nogood | None:
-    told = row.solve and not row.needed and row.severity == "error"
-    if not told or row.id in context.options.waived_rows:
-        return None
-    if any(text != "absent" and key not in names and _is_package(key) for key, text in row.when.items()):
+    if row.id in context.options.waived_rows:
         return None
     literals: list[Literal] = []
     for inside, conditions in ((True, row.when), (False, row.unless)):

@@ -14,7 +14,7 @@ from envdoctor.solve.problem import Nogood, Problem, Root, close, parts_of
 from envdoctor.solve.prune import propagate, prune
 from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import nogoods
-from envdoctor.solve.small import is_small, only_best
+from envdoctor.solve.small import TooMany, is_small, only_best
 
 OUTLINES = 12
 """So often packages that clash are chosen among themselves before all are looked at."""
@@ -257,9 +257,11 @@ def _best(problem: Problem, policy: Policy, window: int | None, alone: bool = Fa
     prune(problem, policy)
     if not all(problem.masks.get(root.name) for root in problem.roots):
         return None
-    if alone and is_small(problem):
+    try:
+        if not (alone and is_small(problem)):
+            raise TooMany
         bits = only_best(problem, policy)
-    else:
+    except TooMany:
         from envdoctor.solve.engine import Engine
 
         bits = Engine(problem, policy).best(alone)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 DRIVER_PERCENT = 1.5
 """Of the memory that NVML reports, what the driver keeps and CUDA never offers (a 24,576 MiB card offers
 24,210; measured on cards of 24, 48, 80 and 141 GB)."""
+_SEVERAL = re.compile(r"(\d{1,3})\s?[xX×*]\s?(?P<after>\D.*)|(?P<before>.*\S)(?:\s[xX]|\s?[×*])\s?(\d{1,3})")
 _WITHOUT_MEMORY = re.compile(r"(?<![\d.])0+\s*g(i?b)?\b")
 
 
@@ -61,7 +62,7 @@ def declare_gpus(facts: Facts, names: Sequence[str], matrix: Matrix) -> Facts:
     """Return the facts with the declared cards in place of what was read; raises InputError."""
     if not names:
         return facts
-    gpus = tuple(declared_gpu(matrix, name, index) for index, name in enumerate(names))
+    gpus = tuple(declared_gpu(matrix, name, index) for index, name in enumerate(each_card(names)))
     return replace(facts, gpus=Observed(gpus, "--gpu"))
 
 
@@ -70,7 +71,23 @@ def named_cards(names: Sequence[str], matrix: Matrix) -> tuple[Card, ...]:
 
     Raises InputError for a name that the matrix does not know, and for a card without memory.
     """
-    return tuple(_named(name, matrix) for name in names)
+    return tuple(_named(name, matrix) for name in each_card(names))
+
+
+def each_card(names: Sequence[str]) -> Iterator[str]:
+    """Yield the name of every single card of what people write, such as `8xH100` or `RTX 3090 x2`.
+
+    Raises InputError for none of a card.
+    """
+    for name in names:
+        found = _SEVERAL.fullmatch(name.strip())
+        if found is None:
+            yield name
+            continue
+        count = int(found[1] or found[4])
+        if not count:
+            raise InputError(f"--gpu {name}: no card")
+        yield from [found["after"] or found["before"]] * count
 
 
 def _named(asked: str, matrix: Matrix) -> Card:

@@ -176,7 +176,7 @@ def _lacking(use: Use, record: Record, told: Mapping[str, Spans], move: Move) ->
     if ALL in use.given or move.old is None or record.has(told.get(ALL, ()), move.old):
         return None
     if (
-        not most
+        len(most) != 1  # none is told, or several of one name are told together
         or use.count >= max(most)
         or not any(entry[:1] == "~" and record.has(spans, move.old) for entry, spans in told.items())
     ):

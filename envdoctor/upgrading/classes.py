@@ -13,6 +13,7 @@ from envdoctor.python_source import parse_python
 from envdoctor.upgrading.bindings import (
     UNKNOWN,
     Bound,
+    fields_of,
     handed_on,
     handed_up,
     imported_in,
@@ -43,7 +44,7 @@ def class_of(node: ast.ClassDef, bases: Sequence[Bound]) -> Bound:
     return Bound(
         first.path,
         own=own,
-        taken=first.taken | (taken or frozenset()),
+        taken=first.taken.union(taken or (), fields_of(node)),
         closed=first.closed or taken is None,
         open=len({(base.path.partition(".")[0], base.path.rpartition(".")[2]) for base in told}) > 1
         or any(base.open or not (base.path or base.plain) for base in bases),

@@ -22,7 +22,8 @@ def render(answer: Upgrade, format: Reported = Format.TEXT, look: Look = PLAIN) 
 def upgrade_document(answer: Upgrade) -> Document:
     """Return what breaks, then the set to install, then what was not followed."""
     judged = answer.judged
-    title = f"{counted(len(judged.failing), 'line')} of {counted(judged.files, 'file')} would break"
+    lines = len({place_of(found) for found in judged.failing})
+    title = f"{counted(lines, 'line')} of {counted(judged.files, 'file')} would break"
     if not judged.files:
         title = "the set to install"
     elif not judged.failing:

@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from envdoctor.rules.interface_lookup import DISTINCT
 from envdoctor.upgrading.bindings import (
@@ -209,6 +210,8 @@ class Expressions:
             self.notes.asks()
             self.read.unfollowed += not (node.args and isinstance(node.args[0], ast.Constant))
             return UNKNOWN
+        if called.instance and not called.member:
+            called = replace(called, path=f"{called.path}.__call__")
         self.notes.arguments(node, called, given, starred, taker)
         made = made_by(called)
         return self._held(f"{called.path}()") if made is UNKNOWN else made
@@ -234,7 +237,9 @@ class Expressions:
         elif isinstance(name.value, str) and all(isinstance(d, ast.Constant) and d.value for d in default):
             asked = ast.copy_location(ast.Attribute(node.args[0], name.value, ast.Load()), name)
             asked.end_col_offset = (name.end_col_offset or 1) - 1
+            self.notes.postponed |= bool(default)
             self._attribute(asked, scopes)
+            self.notes.postponed &= not default
 
     def _bind(
         self, target: ast.expr, bound: Bound, scopes: list[Scope], value: ast.expr | None = None

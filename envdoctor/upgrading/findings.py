@@ -8,9 +8,16 @@ from envdoctor.commands import install_commands
 from envdoctor.facts import Facts
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix
+from envdoctor.matrix.snapshot import load_snapshot
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.target.stack import stack_of
-from envdoctor.upgrading.upgrading import Found, Judged, installed_moves, judge_paths
+from envdoctor.upgrading.upgrading import (
+    Found,
+    Judged,
+    installed_moves,
+    judge_paths,
+    moves_of_its_time,
+)
 from envdoctor.upgrading.uses import Kind
 
 SHOWN = 6
@@ -20,7 +27,8 @@ SHOWN = 6
 def code_findings(facts: Facts, matrix: Matrix, paths: Sequence[str]) -> Iterator[Finding]:
     """Yield what breaks in the files under `paths` with what is installed; raises InputError."""
     versions = stack_of(facts).versions
-    judged = judge_paths(matrix, installed_moves(versions), paths)
+    lately = dict(moves_of_its_time(load_snapshot(matrix.folder), versions))
+    judged = judge_paths(matrix, installed_moves(versions), paths, lately=lately)
     names: dict[str, list[Found]] = {}
     for found in judged.failing:
         if found.told.use.kind is Kind.REQUIREMENT:

@@ -68,6 +68,12 @@ def left_of(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], str]]
     keywords = ((owner.rpartition(".")[2], True, told) for owner, told in record.keywords.items())
     called = {o.rpartition(".")[2] for o, told in record.keywords.items() if lives(record, told, move.new)}
     standing = {("", name) for name in INHERITED}
+    standing |= {
+        (method, name)
+        for method, told in record.stays.items()
+        for name, spans in told.items()
+        if record.has(spans, move.new)
+    }
     ended: dict[tuple[str, str], str] = {}
     for method, telling, told in chain(members, keywords):
         open_ = record.has(told.get("**", ()), move.new) and not method
@@ -121,7 +127,7 @@ def methods_left(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], 
 def names_of(record: Record, move: Move) -> frozenset[str]:
     """Return whatever is a name, a callable or a member somewhere in the new release."""
     standing = set(INHERITED)
-    for told in (*record.names.values(), *record.members.values()):
+    for told in (*record.names.values(), *record.members.values(), record.stays.get("", {})):
         standing.update(name for name, spans in told.items() if record.has(spans, move.new))
     standing.update(
         o.rpartition(".")[2] for o, told in record.keywords.items() if lives(record, told, move.new)

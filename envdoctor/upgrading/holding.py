@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,21 +10,16 @@ from packaging.version import Version
 
 from envdoctor.findings import Certainty
 from envdoctor.matrix import Matrix
-from envdoctor.matrix.snapshot import Snapshot
 from envdoctor.rules.interface_lookup import distribution_of
-from envdoctor.rules.ranges import parse_version
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.goal import Goal
 from envdoctor.solve.pinning import pin
 from envdoctor.solve.requests import Request
-from envdoctor.upgrading.gone import Move
-from envdoctor.upgrading.upgrading import Found, judge_paths
+from envdoctor.upgrading.upgrading import Found, judge_paths, moves_of_its_time
 from envdoctor.upgrading.uses import Kind
 
 ROUNDS = 4
 """How often an answer may bring releases that lost something else."""
-AGE = 4 * 365
-"""Days before a library's newest release: with what was there then, code of today may still be written."""
 _AT_IMPORT = frozenset((Kind.IMPORT, Kind.STAR, Kind.MODULE, Kind.PATH))
 
 
@@ -56,7 +51,7 @@ def pinned_for_code(goal: Goal, matrix: Matrix, paths: Sequence[str]) -> PinSet:
 
 def _lost(goal: Goal, answer: PinSet, matrix: Matrix, paths: Sequence[str]) -> Mapping[str, Found]:
     """Return, by library, the use that ended first among those that the pinned releases do not have."""
-    moves = dict(_moves(goal.context.snapshot, answer))
+    moves = dict(moves_of_its_time(goal.context.snapshot, {one.name: one.version for one in answer.pins}))
     judged = judge_paths(matrix, moves, paths, (*_AT_IMPORT, Kind.KEYWORD))
     first: dict[str, Found] = {}
     for found in filter(_fails, judged.failing):
@@ -65,23 +60,6 @@ def _lost(goal: Goal, answer: PinSet, matrix: Matrix, paths: Sequence[str]) -> M
         if known is None or Version(found.told.since) < Version(known.told.since):
             first[library] = found
     return first
-
-
-def _moves(snapshot: Snapshot, answer: PinSet) -> Iterator[tuple[str, Move]]:
-    """Yield the pinned releases, each with that of the time from which on code is taken to be.
-
-    What was gone before that was never there, or is there in a way that no file tells.
-    """
-    for one in answer.pins:
-        package, new = snapshot.package(one.name), parse_version(one.version)
-        if package is None or new is None or one.version not in package.position:
-            continue
-        days = package.days
-        finals = [place for place in range(len(days)) if package.finals >> place & 1]
-        until = (days[finals[-1]] if finals else 0) - AGE
-        old = next((place for place in reversed(finals) if days[place] <= until), min(finals, default=None))
-        if old is not None and (version := parse_version(package.versions[old])) and version < new:
-            yield one.name, Move(new, version)
 
 
 def _fails(found: Found) -> bool:

@@ -47,16 +47,11 @@ from envdoctor.upgrading.gone import (
 )
 from envdoctor.upgrading.held import Held, held_by
 from envdoctor.upgrading.known_settings import KnownSettings
-from envdoctor.upgrading.paths import home_of, is_open, passed_on, stands
-from envdoctor.upgrading.renames import Renames, holds
+from envdoctor.upgrading.paths import home_of, is_module_alone, is_open, passed_on, stands
+from envdoctor.upgrading.renames import Renames, holds, is_taken_by_new
 from envdoctor.upgrading.unsaid import function_unsaid, methods_unsaid
-from envdoctor.upgrading.uses import ALL, Kind, Use, is_telling
+from envdoctor.upgrading.uses import ALL, NAMED, OWNERLESS, WHOSEVER, Kind, Use, is_telling
 from envdoctor.values import dataclass
-
-_WORD = 5
-"""Letters from which a part of a name tells after what something is called."""
-_CLASS = re.compile(r"\b([A-Z]\w{1,60})\(")
-_OWNERLESS = frozenset((Kind.LOOSE, Kind.CALL, Kind.KEY, Kind.ASKED))
 
 
 @dataclass(frozen=True)
@@ -67,6 +62,8 @@ class Judge:
     moves: Mapping[str, Move]
     kinds: Collection[Kind] = tuple(Kind)
     """The uses that are judged."""
+    lately: Mapping[str, Move] = field(default_factory=dict)
+    """The moves of code that is taken to run as it is, from the releases of its time: only failures count."""
     _gone: dict[str, Mapping[tuple[str, str], str]] = field(default_factory=dict)
     _libraries: dict[str, str] = field(default_factory=dict)
 
@@ -114,7 +111,10 @@ class Judge:
         """Yield what breaks, each place once; of a key that is followed to what takes it, that."""
         seen: set[tuple[object, str]] = set()
         uses = [use for use in uses if use.kind in self.kinds and self._is_met(use)]
-        libraries = {self.library(use.path) for use in uses if use.kind not in _OWNERLESS}
+        uses = [use for use in uses if not (self.lately and (use.unsure or use.kind in WHOSEVER))]
+        called = {use.path for use in uses if use.kind is Kind.POSITION}
+        uses = [use for use in uses if use.path not in called or not self._is_module(use)]
+        libraries = {self.library(use.path) for use in uses if use.kind not in OWNERLESS}
         uses = [use for use in uses if not use.guarded or self._fails_too(use)]
         for use in sorted(uses, key=lambda use: use.kind is Kind.KEY):
             for found in self._broken(use, uses, libraries):
@@ -141,7 +141,9 @@ class Judge:
                 yield from self._owned(use, libraries)
 
     def _owned(self, use: Use, libraries: Collection[str]) -> Iterator[Break]:
-        move = self.moves.get(self.library(use.path))
+        library = self.library(use.path)
+        move = self.moves.get(library)
+        move = move if use.kind in NAMED else self.lately.get(library, move)
         found = self._judged(use, move) if move is not None else None
         if found := found or self._derived(use):
             yield replace(found, certainty=Certainty.LIKELY) if use.unsure else found
@@ -167,6 +169,11 @@ class Judge:
                 return False
         return True
 
+    def _is_module(self, use: Use) -> bool:
+        """True for a path of which a module alone is on record: what is called is something else."""
+        record = load_record(self.matrix.folder, self.library(use.path)) if use.kind is Kind.PATH else None
+        return record is not None and is_module_alone(record, use.path)
+
     def _fails_too(self, use: Use) -> bool:
         """True for an import whose stand-in, of whatever age, the new release lacks as well."""
         move = self.moves.get(self.library(use.path)) if use.instead else None
@@ -190,6 +197,8 @@ class Judge:
                 return self._keyword(use, record, move)
             case Kind.DECORATED:
                 return self._unsaid(use, move)
+            case Kind.POSITION | Kind.DECORATED if self.lately and not is_class(owner_of(use.path)):
+                return None  # all functions of one name are told together
             case Kind.POSITION:
                 return self._unsaid(use, move) or position(use, record, move)
             case Kind.MEMBER:
@@ -251,8 +260,8 @@ class Judge:
             if found is not None:
                 return found if end == len(parts) - 1 else None  # the shorter path is a use of its own
         owner, _, name = use.path.rpartition(".")
-        of_class = is_class(owner.rpartition(".")[2])
-        return self._member(replace(use, path=owner, name=name), record, move) if of_class else None
+        inner = replace(use, path=owner, name=name)
+        return self._member(inner, record, move) if is_class(owner.rpartition(".")[2]) else None
 
     def _keyword(self, use: Use, record: Record | None, move: Move) -> Break | None:
         owner, told = callable_of(record, use.path) if record else (owner_of(use.path), {})
@@ -273,7 +282,8 @@ class Judge:
         if callable_.endswith(".from_pretrained"):
             return None  # what it does not know itself it hands on
         open_ = record.has(told.get("**", ()), move.new)
-        if open_ and (ended := self._setting_gone(use, move)) is not None:
+        ended = self.settings.gone(record.library, use.name, move) if open_ and is_class(short) else None
+        if ended is not None:
             return Break(use, shown, ended, certainty=Certainty.LIKELY) if ended else None
         if not spans:
             return self._handed_on(use, owner, record, move)
@@ -286,10 +296,6 @@ class Judge:
         inherited = self.settings.is_inherited(record.library, use.name)
         since = None if inherited else gone_from(record, told, spans, move)
         return None if since is None else Break(use, shown, since, certainty=Certainty.LIKELY)
-
-    def _setting_gone(self, use: Use, move: Move) -> str | None:
-        of_class = is_class(use.path.rpartition(".")[2])
-        return self.settings.gone(self.library(use.path), use.name, move) if of_class else None
 
     def _derived(self, use: Use) -> Break | None:
         """Judge a setting of a class that is named as deriving from one of a library that moves.
@@ -333,7 +339,7 @@ class Judge:
             row = self.renames.row(f"{family}.{use.name}", move)
         if row is not None:
             return replace(by_rename(use, f"{use.path}.{use.name}", row, move), certainty=Certainty.LIKELY)
-        if record is None or not spans or not lives(record, told, move.new):
+        if record is None or not spans or not lives(record, told, move.new) or hasattr(object, use.name):
             return None
         if use.name in INHERITED and (record.has(told.get(ALL, ()), move.new) or not record.bases):
             return None  # from another package's class, or the language's
@@ -355,23 +361,13 @@ class Judge:
             move = self.moves.get(row.library)
             if move is None or row.library not in libraries or not holds(row, move):
                 continue
-            if self._is_taken_by_new(use, row):
+            if is_taken_by_new(use, row, self.matrix):
                 return
             others = (load_record(self.matrix.folder, one) for one in libraries if one != row.library)
             if not any(use.name in told for one in others if one for told in one.keywords.values()):
                 found = by_rename(use, f"{row.library}: {use.name}", row, move)
                 yield replace(found, certainty=Certainty.LIKELY)
                 return
-
-    def _is_taken_by_new(self, use: Use, row: tables.RenameRow) -> bool:
-        """True for a dictionary of the class in the row's answer: called after it, or with what it takes."""
-        owner = _CLASS.search(row.new)
-        words = use.receiver.lower().split("_") if owner else ()
-        if any(len(word) >= _WORD and word in row.new.lower() for word in words):
-            return True
-        record = load_record(self.matrix.folder, row.library) if owner else None
-        told = record.keywords.get(f"{owner[1]}.__init__", {}) if record and owner else {}
-        return any(name in told for name in use.given - {use.name})
 
     def _loose(self, use: Use, libraries: Iterable[str]) -> Iterator[Break]:
         """Yield what no class of the libraries that the text imports has any more: the name is telling.
@@ -420,7 +416,8 @@ class Judge:
 
         Else by the methods that no class of the libraries that the text imports has any more.
         """
-        yield from methods_unsaid(use, self.renames.unsaid.get(use.name, ()), self.moves)
+        rows = self.renames.unsaid.get(use.name, ())
+        yield from () if self.lately else methods_unsaid(use, rows, self.moves)
         chained = self.renames.known(f".{use.receiver}().{use.name}()")
         known = chained or self.renames.known(f".{use.name}()")
         if known and (chained or known.library in libraries):
@@ -444,7 +441,8 @@ class Judge:
     def _left(self, library: str) -> Mapping[tuple[str, str], str]:
         """Return since when members, and keywords by their method, are in no class of a library any more."""
         if library not in self._gone:
-            record, move = load_record(self.matrix.folder, library), self.moves[library]
+            record = load_record(self.matrix.folder, library)
+            move = self.lately.get(library, self.moves[library])
             left = chain(left_of(record, move), methods_left(record, move)) if record else ()
             self._gone[library] = dict(left)
         return self._gone[library]
@@ -472,7 +470,7 @@ class Judge:
         record = load_record(self.matrix.folder, library) if library in self.moves else None
         if record is None or use.name[-1:] == ")" or use.name[:2] == "__":
             return
-        if since := self._left(library).get((METHOD, use.name)):
+        if not self.lately and (since := self._left(library).get((METHOD, use.name))):
             yield Break(use, f"{use.path}.{use.name}", since, certainty=Certainty.LIKELY)
         elif lacking := not_taken(use, record, self.moves[library]):
             yield lacking

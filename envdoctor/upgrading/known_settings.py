@@ -41,7 +41,9 @@ class KnownSettings:
         None for what is none of the framework's settings.
         """
         facts = self.of(library)
-        return facts.gone_since(name, move.new, move.old) if facts and name in facts.fields else None
+        if facts is None or name not in facts.fields:
+            return None
+        return "" if self.is_inherited(library, name) else facts.gone_since(name, move.new, move.old)
 
     def launches(self, library: str) -> tuple[str, ...]:
         """Return words of which one is in a command whose options are the library's settings."""

@@ -10,6 +10,7 @@ from importlib import import_module
 
 from envdoctor.matrix.interface_records import Record, Spans
 from envdoctor.upgrading.gone import Move, come_since
+from envdoctor.upgrading.uses import ALL
 
 
 def stands(record: Record, path: str, move: Move) -> bool:
@@ -26,6 +27,12 @@ def _modules(record: Record) -> Sequence[str]:
     return sorted(record.modules)
 
 
+def is_module_alone(record: Record, path: str) -> bool:
+    """True for a path of which nothing but a module is on record."""
+    module, _, name = path.rpartition(".")
+    return path in record.modules and name not in record.names.get(module, {})
+
+
 def is_open(record: Record, path: str, move: Move) -> bool:
     """True where the new release's module makes up names when they are asked: its file does not list all.
 
@@ -37,6 +44,8 @@ def is_open(record: Record, path: str, move: Move) -> bool:
     if module in record.modules and not record.has(record.modules[module], move.new):
         return False
     names = record.names.get(module, {})
+    if record.has(names.get(ALL, ()), move.new):
+        return True  # a loop puts names there
     made_up = names.get("__getattr__", ())
     last = max((last for _, last in names.get(name, ())), default=-1)
     listed = any(first <= last <= end for first, end in made_up)

@@ -8,12 +8,16 @@ from fnmatch import fnmatchcase
 
 from packaging.version import Version
 
-from envdoctor.matrix import tables
+from envdoctor.matrix import Matrix, tables
+from envdoctor.matrix.interface_records import load_record
 from envdoctor.upgrading.gone import Move
-from envdoctor.upgrading.uses import TELLING
+from envdoctor.upgrading.uses import TELLING, Use
 
 WITHOUT = "() without "
 MADE_UP = ".__getattr__"
+_WORD = 5
+"""Letters from which a part of a name tells after what something is called."""
+_CLASS = re.compile(r"\b([A-Z]\w{1,60})\(")
 _SEVERAL = re.compile(r"(?P<module>[\w.]{1,120}\.)\((?P<names>\w{1,60}\|[\w|]{1,900})\)")
 _OF_FUNCTION = re.compile(r"[a-z]\w{1,60}\(([a-z]\w{1,60})\)")
 
@@ -100,3 +104,14 @@ def holds(row: tables.RenameRow, move: Move) -> bool:
 
 def _any_of(rows: Iterable[tables.RenameRow], libraries: Mapping[str, Move]) -> bool:
     return any(row.library in libraries for row in rows)
+
+
+def is_taken_by_new(use: Use, row: tables.RenameRow, matrix: Matrix) -> bool:
+    """True for a dictionary of the class in the row's answer: called after it, or with what it takes."""
+    owner = _CLASS.search(row.new)
+    words = use.receiver.lower().split("_") if owner else ()
+    if any(len(word) >= _WORD and word in row.new.lower() for word in words):
+        return True
+    record = load_record(matrix.folder, row.library) if owner else None
+    told = record.keywords.get(f"{owner[1]}.__init__", {}) if record and owner else {}
+    return any(name in told for name in use.given - {use.name})

@@ -44,7 +44,7 @@ def judge_settings(judge: Judge, suffix: str, text: str) -> Iterator[Break]:
                 yield Break(use, f"{framework}: {name}", since, row.new if row else "")
             elif row is not None and row.library == framework:
                 yield by_rename(use, f"{framework}: {name}", row, move)
-        yield from _assigned(facts, judge, text, move) if suffix == ".py" else ()
+        yield from _assigned(facts, judge, text, move) if suffix == ".py" and not judge.lately else ()
 
 
 def _assigned(facts: KeyFacts, judge: Judge, text: str, move: Move) -> Iterator[Break]:
@@ -183,15 +183,22 @@ def _keys(facts: KeyFacts, text: str) -> Iterator[tuple[str, Place]]:
 
 
 def _options(launches: Sequence[str], text: str) -> Iterator[tuple[str, Place]]:
-    """Yield the options of commands that start the framework; a command goes on after a backslash."""
-    ours = launching = False
+    """Yield the options of commands that start the framework; a command goes on after a backslash.
+
+    Of a script that is only called like one of its commands, those whose names tell whose they are.
+    """
+    ours = launching = named = False
+    commands = {word.strip() for word in launches}
     for number, line in enumerate(text.split("\n"), 1):
         stripped, script = line.strip(), _SCRIPT.search(line)
         goes_on = launching and script is not None
         if stripped and not stripped.startswith("-") and not goes_on:
             ours = any(word in stripped for word in launches)
             launching = ours and any(word in stripped for word in _LAUNCHERS)
+            named = not commands.isdisjoint(stripped.split())
         launching = launching and script is None
         if ours and not launching:
             for match in _OPTION.finditer(line, script.end() if script else 0):
-                yield match[1].replace("-", "_"), Place(number, match.start(1), match.end(1))
+                name = match[1].replace("-", "_")
+                if named or "_" in name:
+                    yield name, Place(number, match.start(1), match.end(1))

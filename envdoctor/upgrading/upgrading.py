@@ -6,12 +6,14 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from packaging.version import Version
 
 from envdoctor.matrix import Matrix
 from envdoctor.matrix.interface_records import load_record
+from envdoctor.matrix.snapshot import Snapshot
 from envdoctor.rules.ranges import parse_version
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.goal import Goal
@@ -36,6 +38,8 @@ from envdoctor.upgrading.uses import Kind, Use
 from envdoctor.values import Shown
 
 SCHEMA = "envdoctor.upgrade/1"
+AGE = 4 * 365
+"""Days before a library's newest release: with what was there then, code of today may still be written."""
 _WORD = re.compile(r"\w+")
 _LOADED = re.compile(r"\b(\w{1,80})\.from_pretrained\b")
 _TELLING = 5
@@ -143,11 +147,35 @@ def installed_moves(versions: Mapping[str, str]) -> dict[str, Move]:
     return {name: Move(version) for name, version in parsed if isinstance(version, Version)}
 
 
+def moves_of_its_time(snapshot: Snapshot, versions: Mapping[str, str]) -> Iterator[tuple[str, Move]]:
+    """Yield releases, each with that of the time from which on code is taken to be.
+
+    What was gone before that was never there, or is there in a way that no file tells.
+    """
+    for name, text in versions.items():
+        package, new = snapshot.package(name), parse_version(text)
+        if package is None or new is None:
+            continue
+        days = package.days
+        finals = [place for place in range(len(days)) if package.finals >> place & 1]
+        until = (days[finals[-1]] if finals else 0) - AGE
+        old = next((place for place in reversed(finals) if days[place] <= until), min(finals, default=None))
+        if old is not None and (version := parse_version(package.versions[old])) and version < new:
+            yield name, Move(new, version)
+
+
 def judge_paths(
-    matrix: Matrix, moves: Mapping[str, Move], paths: Sequence[str], kinds: Collection[Kind] = tuple(Kind)
+    matrix: Matrix,
+    moves: Mapping[str, Move],
+    paths: Sequence[str],
+    kinds: Collection[Kind] = tuple(Kind),
+    lately: Mapping[str, Move] = MappingProxyType({}),
 ) -> Judged:
-    """Judge the files under the paths, code by these kinds of uses; raises InputError for no path."""
-    judged, judge, defined = Judged(), Judge(matrix, moves, kinds), dict[str, set[Path]]()
+    """Judge the files under the paths, code by these kinds of uses; raises InputError for no path.
+
+    `lately` are the moves of code that is taken to run as it is, from the releases of its time.
+    """
+    judged, judge, defined = Judged(), Judge(matrix, moves, kinds, lately), dict[str, set[Path]]()
     files = [path for path in find_files(paths) if not is_for_another(path, moves)]
     apart = list[Path]()
     project = Project(files, lambda module: judge.library(module) in moves)
@@ -225,6 +253,8 @@ def _own_names(use: Use, suffix: str) -> Iterator[str]:
             yield from () if suffix == ".py" else (use.name,)
         case Kind.LOOSE | Kind.KEY if use.path:
             yield f"{use.path}({use.name})"
+        case Kind.MEMBER if use.receiver:
+            yield use.name
         case Kind.LOOSE | Kind.CALL:
             yield from (use.name, f"{use.receiver}.{use.name}")
             if not use.receiver.endswith(("args", "config")):

@@ -33,6 +33,14 @@ class Kind(Enum):
     DECORATED = "decorated"
 
 
+NAMED = frozenset((Kind.IMPORT, Kind.STAR, Kind.MODULE, Kind.PATH))
+"""Uses that name what they are of, whole."""
+WHOSEVER = frozenset((Kind.KEY, Kind.ASKED))
+"""Uses that only what stands around them makes a library's."""
+OWNERLESS = WHOSEVER | {Kind.LOOSE, Kind.CALL}
+"""Uses of which the path does not tell the library."""
+
+
 class Place(NamedTuple):
     """Where something stands: line (from 1), and first and last column in bytes (from 0)."""
 
@@ -89,7 +97,7 @@ class Use:
     when: tuple[Condition, ...] = ()
     """The questions about releases below which it stands: it is met where all hold."""
     unsure: bool = False
-    """True where no run may miss it: an annotation that none evaluates, an import that may fail."""
+    """True where no run may miss it: what has a default, an annotation, an import that may fail."""
     given: frozenset[str] = frozenset()
     """The arguments that an overriding method takes, or that a call gives (`name`, and `name=value`).
 

@@ -25,6 +25,7 @@ from envdoctor.cli import COMMANDS, build_parser, main
         ("memory --model m --task dop", "nearest: dpo"),
         ("memory --modle x", "--modle: `envdoctor memory` has no such option; nearest: --model"),
         ("memory --batch 1", "required: --model"),
+        ("memory qwen2.5-7b --batch 1", "qwen2.5-7b: say what it is, --model qwen2.5-7b"),
         ("memory", "required: --model (see `envdoctor memory --help`)"),
         ("memory --model m --batch two", "invalid int value: 'two'"),
         ("matrix updat", "nearest: update"),

@@ -120,6 +120,54 @@ def test_what_is_imported_for_types_alone_is_no_name_of_a_module_that_brings_non
     assert "gizmo.lazy:spin" in scanned({"gizmo/lazy.py": lazy}).names
 
 
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("_OLD = ['Angle']\n{}    if name in _OLD:\n        return 1\n", {"Angle"}),
+        ("_OLD = {{'Angle': 1}}\n{}    return _OLD[name]\n", {"Angle"}),
+        ("_OLD = ['Angle']\n{}    if name in _OLD:\n        raise ValueError\n", set()),
+        ("def f(): ...\nfor one in core:\n    globals()[one] = 1\n", {"f", "**"}),
+        ("here = sys.modules[__name__]\nfor one in Kind:\n    setattr(here, one.name, one)\n", {"**"}),
+        ("from ctypes import *\n", {"**"}),
+    ],
+)  # fmt: skip
+def test_names_that_are_served_when_asked_for_stand_and_those_that_only_a_run_tells_leave_a_module_open(
+    source: str, names: set[str]
+) -> None:
+    made = source.format("def __getattr__(name):\n")
+    told = {name.partition(":")[2] for name in scanned({"gizmo/core.py": made.encode()}).names}
+    assert told >= names
+    assert ("**" in told) == ("**" in names) != ("__getattr__" in told)
+    assert ("Angle" in told) == ("Angle" in names)
+
+
+def test_a_decorator_tells_a_former_name_by_what_it_is_given_or_by_how_that_is_called() -> None:
+    source = b"@deprecated_kwargs(speed='rate')\ndef spin(rate): ...\n"
+    assert scanned({"gizmo/core.py": source}).keywords == {"spin:speed", "spin:rate", "spin:~1"}
+
+
+def test_a_class_into_which_others_put_members_is_open() -> None:
+    source = (
+        b"@inherit_names(['hour'], Base)\nclass Wheel: ...\nclass Own: ...\n@dataclass(frozen=True)\n"
+        b"class Plain: ...\nfor one in Base.methods:\n    setattr(Own, one, 1)\n"
+    )
+    assert scanned({"gizmo/core.py": source}).members == {"Wheel:**", "Own:**"}
+
+
+def test_a_name_that_moved_to_another_package_may_still_be_imported_from_here() -> None:
+    own, moved = b"def spin(): ...\nclass Wheel: ...\n", b"from fabric.core import spin, other\n"
+    record = encode({"1.0": scanned({"gizmo/core.py": own}), "2.0": scanned({"gizmo/core.py": moved})})
+    assert record["names"]["gizmo.core"] == {"Wheel": [[0, 0]]}
+
+
+def test_what_ends_at_one_class_and_goes_on_at_another_is_told() -> None:
+    hub = b"class Hub:\n    def turn_it(self): ...\nclass Wheel:\n    def stop(self): ...\n"
+    both, less = hub + b"    def turn_it(self): ...\n", hub
+    record = encode({"1.0": scanned({"gizmo/core.py": both}), "2.0": scanned({"gizmo/core.py": less})})
+    assert record["members"] == {"Wheel": {"turn_it": [[0, 0]]}}
+    assert record["stays"] == {"": {"turn_it": [[0, 1]]}}
+
+
 def test_what_a_library_gives_the_methods_that_it_calls_on_itself_and_asks_of_its_surroundings() -> None:
     files = {
         "gizmo/__init__.py": b"import os\nclass Wheel:\n    def go(self):\n"

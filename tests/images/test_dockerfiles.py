@@ -58,6 +58,19 @@ def test_a_later_step_stands_for_an_earlier_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("asked", "there"),
+    [
+        ("torch==2.4.0", "2.4.0+cu124"),
+        ("torch==2.4.0 --index-url https://download.pytorch.org/whl/cu121", "2.4.0+cu124"),
+        ("torch==2.4.1", "2.4.1"),
+        ("torch==2.4.0+cu121", "2.4.0+cu121"),
+    ],
+)
+def test_a_release_that_is_there_stays_as_it_was_built(asked: str, there: str) -> None:
+    assert versions(f"{DEVEL}{TORCH}RUN pip install {asked}\n")["torch"] == there
+
+
+@pytest.mark.parametrize(
     ("step", "expected"),
     [
         ("RUN python3 -m pip install --no-cache-dir 'peft>=0.13' -U", {"peft": ">=0.13"}),

@@ -8,7 +8,7 @@ import pytest
 
 from envdoctor.errors import InputError
 from envdoctor.memory import TrainingRun, find_shape, predict
-from envdoctor.memory.caching import CachingAllocator
+from envdoctor.memory.caching import allocator_of
 from envdoctor.memory.layout import parameters
 
 MIB = 1 << 20
@@ -49,7 +49,7 @@ def test_what_peft_refuses_is_refused(run: TrainingRun, changes: dict[str, objec
 
 def test_a_segment_that_grows_joins_what_is_free_at_its_end_with_what_is_mapped_anew() -> None:
     for expandable, reserved in ((False, 60 + 100), (True, 120)):
-        heap = CachingAllocator(expandable=expandable)
+        heap = allocator_of(expandable=expandable)
         first, second = heap.take(30 * MIB, 30 * MIB)
         heap.give(second)
         heap.take(90 * MIB if expandable else 100 * MIB)
@@ -58,7 +58,7 @@ def test_a_segment_that_grows_joins_what_is_free_at_its_end_with_what_is_mapped_
 
 
 def test_the_end_of_a_segment_that_could_grow_serves_last() -> None:
-    heap = CachingAllocator(expandable=True)
+    heap = allocator_of(expandable=True)
     first, _, last = heap.take(40 * MIB, 20 * MIB, 20 * MIB)
     heap.give(first)
     heap.give(last)

@@ -201,3 +201,45 @@ def test_what_cannot_be_is_one_line_and_exit_2(
     assert message in captured.err
     assert captured.err.count("\n") == 1
     assert captured.out == ""
+
+
+def text(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    code = main(["memory", *arguments, *STACK])
+    return code, capsys.readouterr().out
+
+
+def test_what_does_not_fit_is_told_with_each_change_that_alone_makes_it_fit(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = ["--model", "qwen2.5-7b", "--method", "qlora", "--gpu", "RTX 4090", "--batch", "4"]
+    code, told = text(capsys, *run)
+    ways = told.split("Each of these alone would make it fit\n")[1].split("\n\n")[0].splitlines()
+    assert code == 1
+    assert [way.split("  ")[0] for way in ways] == ["--liger", "--batch 2", "--seq 1024"]
+    for way in ways:
+        assert text(capsys, *run, *way.split("  ")[0].split())[0] == 0
+    assert "would make it fit" not in text(capsys, *run, "--liger")[1]
+
+
+def test_gradients_at_the_end_of_the_backward_pass_are_called_gradients(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, told = ask(capsys, "--model", "mistral-nemo-12b", "--method", "full", "--gpu", "H100")
+    sizes = {part["name"]: part["bytes"] for part in told["components"]}
+    assert told["phase"] == "backward"
+    assert sizes["gradients"] == pytest.approx(sizes["weights"], rel=0.01)
+    assert "logits" not in sizes
+
+
+@pytest.mark.parametrize("name", ["4xRTX 3090", "4 x RTX 3090", "RTX 3090 x4", "RTX 3090 ×4", "4× RTX 3090"])
+def test_several_cards_are_as_many(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    run = ["--model", "llama-2-13b", "--method", "lora", "--seq", "256"]
+    assert ask(capsys, *run, "--gpu", name) == ask(capsys, *run, "--gpus", "4", "--gpu", "RTX 3090")
+
+
+def test_two_numbers_of_cards_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    run = ["--model", "qwen2.5-7b", "--method", "lora"]
+    assert main(["memory", *run, "--gpu", "4xRTX 3090", "--gpus", "2", *STACK]) == 2
+    assert "--gpus 2: --gpu 4xRTX 3090 names 4" in capsys.readouterr().err
+    assert main(["memory", *run, "--gpu", "0xH100", *STACK]) == 2
+    assert "--gpu 0xH100: no card" in capsys.readouterr().err

@@ -91,3 +91,23 @@ def test_what_wider_rows_ask_for_as_well_is_not_played_before(
     )
     predict(replace(UNEVEN, grad_accum=4, **way))
     assert len(played) == passes
+
+
+class Placed(Replay):
+    """A replay that finds a place for every micro batch anew."""
+
+    def _play(self, accumulating: bool) -> None:
+        self._pass(accumulating)
+
+
+@pytest.mark.parametrize("growing", [False, True])
+@pytest.mark.parametrize("method", ["full", "lora", "qlora"])
+@pytest.mark.parametrize("widths", [(), (400, 512, 300, 512)], ids=["alike", "unlike"])
+def test_a_micro_batch_that_finds_what_it_found_before_is_counted_alike(
+    growing: bool, method: str, widths: tuple[int, ...]
+) -> None:
+    run = replace(RUN, method=method, grad_accum=4, grad_ckpt=True, expandable_segments=growing)
+    known, anew = (kind(run, 32 * MIB, True, widths=widths) for kind in (Replay, Placed))
+    assert known.reserved() == anew.reserved()
+    assert known.heap.small == anew.heap.small
+    assert known.closed or method == "full"

@@ -65,10 +65,20 @@ def test_a_machine_without_a_driver_says_why_it_knows_nothing(machine):
     ],
 )
 def test_the_fabric_manager_matters_where_there_is_an_nvswitch(machine, write, files, expected):
-    write("/proc/driver/nvidia-nvswitch/permissions")
+    write("/proc/driver/nvidia-nvswitch/devices/0000:c5:00.0/information")
     for path, text in files.items():
         write(path, text)
     assert driver.read(machine())["driver"]["fabric_manager"]["value"] == expected
+
+
+def test_the_fabric_manager_is_not_missed_without_a_switch_or_in_a_container(machine, write):
+    write("/proc/driver/nvidia-nvswitch/permissions")
+    told = driver.read(machine())["driver"]["fabric_manager"]
+    assert told == {"unknown": "no NVSwitch is seen here that would need one"}
+    write("/proc/driver/nvidia-nvswitch/devices/0000:c5:00.0/information")
+    write("/.dockerenv")
+    told = driver.read(machine())["driver"]["fabric_manager"]
+    assert told == {"unknown": "a container does not see what its host runs"}
 
 
 def test_the_newest_xid_of_each_number_and_gpu_is_kept():

@@ -11,7 +11,7 @@ from envdoctor.errors import InputError
 from envdoctor.facts import ComputeCapability
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.profile.choosing import constants_of, find_profile, speed_of
-from envdoctor.profile.needs import needed
+from envdoctor.profile.needs import Judge
 from envdoctor.profile.search import step_down
 from envdoctor.profile.speed import card_speed, seconds_per_sample
 from envdoctor.profile.workload import Choice, Workload
@@ -36,11 +36,11 @@ def test_nothing_that_fits_is_faster_than_the_choice() -> None:
     work = workload("qwen2.5-7b", ("RTX 4090",) * 2)
     answer = find_profile(work, load_matrix())
     assert answer.choice is not None
-    speed, constants = speed_of(work, load_matrix()), constants_of(work, load_matrix())
+    speed, judge = speed_of(work, load_matrix()), Judge(work, constants_of(work, load_matrix()))
     fitting = [
         seconds_per_sample(work.shape, choice, speed)
         for choice in training_choices(work)
-        if not choice.offload_optimizer and needed(work, choice, constants).device_bytes <= work.room
+        if not choice.offload_optimizer and judge.need(choice).device_bytes <= work.room
     ]
     assert seconds_per_sample(work.shape, answer.choice, speed) == min(fitting)
 

@@ -98,3 +98,20 @@ def test_a_traceback_that_a_log_holds_as_a_string_is_read() -> None:
     line = '{"stderr": "Traceback (most recent call last):\\n  File \\"/a/main.py\\", line 4, in <module>\\n'
     told = found(line + "ModuleNotFoundError: No module named 'frobnicate'\\n\"}\n")
     assert "frobnicate" in told["MODULE-MISSING"].summary
+
+
+def test_what_hangs_is_told_by_the_log_that_stops_there() -> None:
+    log = "INFO 10-21 08:11:22 pynccl.py:63] vLLM is using nccl==2.20.5\n"
+    said = "It starts, and then it hangs forever at this point:\n"
+    hang = found(said + log)["HANG-COLLECTIVE"]
+    assert hang.severity is Severity.ERROR
+    assert "NCCL_P2P_DISABLE=1" in " ".join(command for way in hang.remedies for command in way.commands)
+    assert "HANG-COLLECTIVE" not in found(said + "INFO 10-21 08:11:22 weights.py:63] loading weights\n")
+    assert "HANG-COLLECTIVE" not in found("It starts, and then it answers at once as it should:\n" + log)
+
+
+def test_what_is_wrong_with_one_kind_of_card_is_not_said_where_no_card_is_told() -> None:
+    nan = "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 1e-05, 'epoch': 0.0}\nfp16: true\n"
+    assert "LOSS-NAN-GTX16" not in found(nan)
+    assert "LOSS-NAN-GTX16" not in found(nan + "GPU: RTX 4090\n")
+    assert "LOSS-NAN-GTX16" in found(nan + "GPU: GTX 1660 Ti\n")

@@ -249,3 +249,14 @@ def test_an_old_diffusers_gets_the_hub_that_it_imports_from(capsys: pytest.Captu
     _, out, _ = answer(capsys, "pin", "diffusers<=0.26.1", "transformers", "--offline", *ON)
     assert "\nhuggingface-hub==0.25.2\n" in out
     assert "not 0.36.2: diffusers <0.29 with huggingface-hub >=0.26 does not work" in out
+
+
+def test_a_release_that_is_not_there_is_told_with_those_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = answer(capsys, "why-not", "flash-attn==2.7.4", *ON)
+    assert code == 1
+    assert out.startswith("✗ 1 cause forbids it\n")
+    assert "nearest: 2.7.3 and 2.7.4.post1" in " ".join(out.split())
+
+
+def test_two_cards_in_one_name_are_one_kind_of_card(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "; H100 (sm_90)\n" in answer(capsys, "pin", "torch", "--gpu", "8xH100", *ON)[1]

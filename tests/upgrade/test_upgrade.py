@@ -317,6 +317,12 @@ def test_options_of_a_launcher_and_deeper_keys_are_anothers(tmp_path: Path) -> N
     assert [(Path(f.file).name, f.told.use.place.line) for f in judged.breaks] == [("run.sh", 3)]
 
 
+def test_a_short_option_of_a_projects_own_script_is_its_own(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("python sft_train.py --dataset x\ntrl sft --dataset x\n")
+    judged = judge_paths(load_matrix(), {"trl": Move(Version("0.26.2"))}, [str(tmp_path)])
+    assert [(f.told.name, f.told.use.place.line) for f in judged.breaks] == [("trl: dataset", 2)]
+
+
 def test_notebooks_settings_and_commands_are_judged(tmp_path: Path) -> None:
     cells = [{"cell_type": "code", "source": ["%matplotlib inline\n", "import numpy as np\n", "np.Inf"]}]
     (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
@@ -364,6 +370,23 @@ def test_the_command_writes_the_contracts_json_and_a_patch(
     assert "+x = np.inf" in patch.read_text(encoding="utf-8")
 
 
+def test_lines_are_counted_once_however_much_breaks_on_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = (
+        "from peft import prepare_model_for_int8_training\nfrom datasets import load_dataset\n"
+        "load_dataset('x', use_auth_token='a')\n"
+        "from transformers import TrainingArguments as A\nA('x', evaluation_strategy='no', no_cuda=True)\n"
+    )
+    (tmp_path / "train.py").write_text(code)
+    wanted = ["peft>=0.15", "datasets>=4", "transformers>=5"]
+    main(["upgrade", *wanted, str(tmp_path / "train.py"), "--python-version", "3.11"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.startswith("✗ 3 lines of 1 file would break")
+    assert "since 0.10.0; instead: peft.prepare_model_for_kbit_training" in told
+    assert "load_dataset(use_auth_token) is gone since 3.0.0; instead: token" in told
+
+
 def test_a_call_without_a_requirement_or_with_no_such_path_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -381,6 +404,51 @@ def test_code_is_diagnosed_with_what_is_installed(tmp_path: Path, capsys: pytest
     assert found["id"] == "CODE-BREAKS"
     assert found["summary"].endswith("a.py:2 and 1 more")
     assert [remedy["pins"] for remedy in found["remedies"]] == [{}, {"numpy": "<2.0.0"}]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import torch\nx = torch.load('x.pt')\ny = torch.tensor(1)",
+        "import argparse, torch\np = argparse.ArgumentParser()\np.add_argument('--x')",
+        "import transformers\ndef f(config):\n    return getattr(config, 'rope_theta', 1e4)",
+        "from transformers import PreTrainedTokenizerBase\ndef f(t: PreTrainedTokenizerBase):\n"
+        "    return t('x', add_special_tokens=False)",
+        "from transformers import PreTrainedConfig\nclass C(PreTrainedConfig):\n"
+        "    def __init__(self, **kw):\n        super().__init__(**kw)",
+        "from dataclasses import dataclass\nfrom transformers import TrainingArguments\n@dataclass\n"
+        "class A(TrainingArguments):\n    group_by_length: bool = False\nA(group_by_length=True)",
+        "import trl\ntrl.GRPOConfig(seed=1, per_device_train_batch_size=1)\nkwargs = {'seed': 1}",
+        "from transformers import LlamaConfig\nLlamaConfig(num_hidden_layers=1)",
+        "from PIL import Image\nx = Image.LANCZOS",
+        "import pandas as pd\ndef f(i: pd.DatetimeIndex):\n    return i.hour",
+        "import numpy as np\nx = np.round(1.25, 1)",
+        "from pytorch_lightning import LightningModule, seed_everything\nclass M(LightningModule):\n"
+        "    def training_step(self, batch): ...",
+        "import gradio as gr\ngr.Button().click(print, show_progress='hidden')",
+    ],
+)
+def test_code_that_runs_with_what_is_installed_breaks_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], code: str
+) -> None:
+    (tmp_path / "freeze.txt").write_text(
+        "torch==2.10.0\ntransformers==5.10.1\ntrl==1.7.1\npillow==12.2.0\npandas==2.3.2\nnumpy==2.2.6\n"
+        "pytorch-lightning==2.5.5\ngradio==6.17.3\n"
+    )
+    (tmp_path / "a.py").write_text(code)
+    main(
+        [
+            "diagnose",
+            "--from",
+            str(tmp_path / "freeze.txt"),
+            "--code",
+            str(tmp_path / "a.py"),
+            "--format",
+            "json",
+        ]
+    )
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [one["summary"] for one in findings if one["id"] == "CODE-BREAKS"] == []
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,8 @@ class TellingRow(Row):
     """The line that is told."""
     words: tuple[tuple[Needle, ...], ...]
     """Lists of words: of each list one stands in the paragraph, at the beginning of a word."""
+    beside: tuple[Needle, ...] = ()
+    """Words of which one stands anywhere in the text: the paragraph alone does not tell of what it is."""
     captured: Mapping[str, str] = field(default_factory=dict)
     """What the line would capture, where the words leave no doubt of it."""
 
