@@ -21,6 +21,7 @@ from envdoctor.facts.observed import (
 if TYPE_CHECKING:
     from envdoctor.facts.codec import FactsFormatError, from_json, to_json
     from envdoctor.facts.model import (
+        APART,
         ASKED,
         CONTRADICTED,
         IN_WORDS,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "APART",
     "ASKED",
     "CONTRADICTED",
     "IN_WORDS",

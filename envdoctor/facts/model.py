@@ -339,6 +339,8 @@ IN_WORDS = "in words"
 """The capture of a symptom whose line no one quotes: which row reads the words by which it is told."""
 MOOD = "told of"
 """The capture of a symptom whose line no program printed: `told` in a sentence, or `supposed`."""
+APART = ("apart", "held_size", "built_size", "times")
+"""The captures that two sizes of one weight (`held` by a file, `built` by a program) lead to."""
 NOTHING_READ = (
     "nothing in it was recognised (readable are tracebacks, logs, pip list or freeze, nvidia-smi, collect_env"
     " and settings files)"

@@ -11,6 +11,7 @@ from typing import Any
 
 from envdoctor.errors import Unavailable
 from envdoctor.fact_files import SNAPSHOT
+from envdoctor.facts import APART
 from envdoctor.matrix.kinds import KINDS
 from envdoctor.matrix.snapshot import parse_snapshot
 from envdoctor.matrix.sources import SourceRow, leaves
@@ -28,7 +29,7 @@ def known_names(rows: Iterable[SourceRow], folder: Path) -> Known:
         "package": {*_shipped_packages(folder), *_told(by_kind, "package", "name")},
         "symptom": set(_told(by_kind, "symptom", "id")),
         "setting": set(_told(by_kind, "setting", "name")),
-        "capture": {group for pattern in patterns for group in re.compile(pattern).groupindex},
+        "capture": {*APART, *(group for pattern in patterns for group in re.compile(pattern).groupindex)},
         "capability": {c for found in _told(by_kind, "architecture", "capabilities") for c in found},
         "key": {*_framework_keys(folder), *_native_keys(by_kind)},
     }

@@ -127,11 +127,17 @@ def _mood(lines: Sequence[str], chain: Sequence[_Raised], fenced: frozenset[int]
     return mood_of(line, first, min(len(line), first + len(one.text)), one.line in fenced)
 
 
+def _titled(lines: Sequence[str]) -> str:
+    """Return what a text's title says, which tells the message of a traceback that is cut off."""
+    title = lines[0].lstrip("# ") if lines[0].startswith("# ") else ""
+    return f"; the text's title: {title[:200]}" if title else ""
+
+
 def _error(paste: Paste, chain: Sequence[_Raised], sights: Sequence[Sight], mood: str) -> ErrorSeen:
     root, end = chain[0], chain[-1]
     kind = "cut" if root.cut or not root.kind else "exception"
     return ErrorSeen(
-        root.text,
+        root.text + _titled(paste.lines) if root.cut else root.text,
         paste.at("traceback" if root.frames else "", root.line),
         "said" if mood == SUPPOSED else kind,
         exception=root.kind,

@@ -12,6 +12,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import Symptom
 from envdoctor.matrix import tables
 from envdoctor.pastes.sightings import line_templates
+from envdoctor.pastes.sizes import with_sizes
 from envdoctor.patterns import row_pattern
 from envdoctor.values import dataclass
 
@@ -102,7 +103,7 @@ def _sights(
         if not pattern.wrapped and _SUPPOSED.search(text[begin : begin + match.start()][-40:]):
             continue
         done = begin + match.end()
-        captured = {k: v.strip() for k, v in match.groupdict().items() if v is not None}
+        captured = with_sizes({k: v.strip() for k, v in match.groupdict().items() if v is not None})
         key = tuple(sorted(captured.items()))
         if (met := seen.get(key)) is not None:
             seen[key] = replace(met, again=(*met.again, line)) if len(met.again) < AGAIN else met

@@ -24,6 +24,12 @@ _LINUX = re.compile(
     r"[\"' ]/(?:home|root)/[^\s\"']{1,200}\.py\b|/dist-packages/|\.cpython-3\d{1,2}-\w{4,8}-linux"
 )
 """Homes of users, Debian's folder for packages, and the tag of modules that are compiled for Linux."""
+_MAC = re.compile(
+    r"/Library/Frameworks/Python\.framework/|/opt/homebrew/|/usr/local/Cellar/|\.cpython-3\d{1,2}-darwin|"
+    r"[\"' ]/Users/[^\s\"']{1,200}\.py\b"
+)
+"""Where Python lies on a Mac, and the tag of modules that are compiled for it."""
+_OF_MAC = ("/Library/", "/opt/homebrew/", "/Cellar/", "-darwin", "/Users/")
 _OF_LINUX = ("/home/", "/root/", "/dist-packages/", ".cpython-3")
 """One of these stands in each such path: most lines of a log with a path in them hold none."""
 
@@ -49,7 +55,8 @@ def parse_traces(paste: Paste) -> Iterator[Sighting]:
         if ":\\" in line and _WINDOWS.search(line):
             yield Sighting("host.os", "windows", paste.at("", index))
             return
-    for index, line in enumerate(paste.lines):
-        if any(sign in line for sign in _OF_LINUX) and _LINUX.search(line):
-            yield Sighting("host.os", "linux", paste.at("traceback", index))
-            return
+    for system, signs, pattern in (("macos", _OF_MAC, _MAC), ("linux", _OF_LINUX, _LINUX)):
+        for index, line in enumerate(paste.lines):
+            if any(sign in line for sign in signs) and pattern.search(line):
+                yield Sighting("host.os", system, paste.at("traceback", index))
+                return

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import commands, pip_install
-from envdoctor.facts import ComputeCapability, Gpu, Observed, Symptom
+from envdoctor.facts import MOOD, ComputeCapability, Gpu, Observed, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.gpus import KnownGpu, find_gpu
 from envdoctor.matrix.torch_wheels import COMPANIONS, capability_row, generation, runs_on
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import judge
+from envdoctor.rules.not_seen import UNAVAILABLE
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.rules.view import View, cards, explained, installed, quoted, symptoms, torch_build
 from envdoctor.values import dataclass
@@ -266,8 +267,9 @@ def _extension_remedies(held: list[str], sms: list[str]) -> Iterator[Remedy]:
 
 def check_cpu_build(view: View) -> Iterable[Finding]:
     """A torch without CUDA on a machine with an NVIDIA GPU, or where code asked for CUDA."""
-    seen = symptoms(view, *CPU_TORCH)
     cpu = view.torch_build.get("variant") == "cpu"
+    told = (s for s in symptoms(view, UNAVAILABLE) if cpu and s.captured.get(MOOD) == "told")
+    seen = (*symptoms(view, *CPU_TORCH), *told)  # a person who tells of False wants the card
     gpus = view.gpus.get()
     if not seen and (not cpu or gpus is None):
         if view.facts.distribution("torch") is None or gpus is None:

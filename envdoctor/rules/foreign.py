@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from envdoctor import lazy_re as re
@@ -67,9 +67,12 @@ _SOURCES: Mapping[Backend, str] = {
 }
 _OWN = ("ROCM-", "XPU-", "NPU-", "MPS-", "MAC-", "HOST-MACOS")
 """Findings that are of these accelerators themselves, and may name CUDA to say that it is not here."""
-_PYTHONS = ("INTERFACE-", "RELEASES-APART", "RELEASE-SUSPECTED")
+_PYTHONS = ("INTERFACE-", "RELEASES-APART", "RELEASE-SUSPECTED", "INDEX-OFFERS", "PYTHON-NO-WHEEL")
 _INSTALLERS = ("UV-", "PIP-", "INDEX-", "WHEEL-", "PYTHON-NO-WHEEL", "BUILD-TORCH-FIRST", "BUILD-NEEDS-TORCH")
 """Findings about an installer's work, whose causes name packages with CUDA code as an example."""
+_OF_NVIDIA = re.compile(
+    r"\blib(?:cuda|cudart|cublas|cublasLt|cudnn|nvrtc|nvidia-ml|cusparse|cusolver|nccl)\.so[\d.]*"
+)
 _CUDA = re.compile(
     r"(?<!torch\.)\bcuda\b(?![ -]?graph)|nvidia|\bnvcc\b|\bcudnn|\bnvml|\bsm_\d|compute capability|"
     r"\bcu1[123]\d\b|\bptxas\b|xformers|bitsandbytes|flash-attn|the gpu ran out",
@@ -93,11 +96,34 @@ def without_cuda(backend: Observed[Backend], findings: Sequence[Finding]) -> lis
         or backend.value.value in f.summary.lower()
         or not _CUDA.search(f.summary if f.id.startswith(_INSTALLERS) else f"{f.summary} {f.cause}")
     ]
-    return [*kept, _note(backend)]
+    return [*kept, *_cuda_builds(backend, findings), _note(backend)]
+
+
+def _cuda_builds(backend: Observed[Backend], findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield, in place of where a library of NVIDIA's comes from, that a build for CUDA asks for it."""
+    for one in findings:
+        asked = [e for e in one.evidence if one.id.startswith("LIB-") and _OF_NVIDIA.search(e.value)]
+        if asked and one.severity is Severity.ERROR:
+            told = _OF_NVIDIA.search(asked[0].value)
+            yield replace(
+                one,
+                summary=f"what was imported asks for NVIDIA's {told[0] if told else 'library'}: it is the"
+                f" CUDA build (the wheel from PyPI), and this is {_FOREIGN[backend.value]}",
+                cause="PyPI's wheels of compiled packages are mostly built for CUDA; other accelerators have"
+                " builds, images or sources of their own.",
+                remedies=(
+                    Remedy(
+                        f"Uninstall that package, and install its {backend.value.value} build: from source,"
+                        f" from the project's own index, or its {backend.value.value} docker image."
+                    ),
+                ),
+                certainty=Certainty.LIKELY,
+            )
+            return
 
 
 def _is_of_python(finding: Finding) -> bool:
-    """True for what Python code asks of Python code, whatever the packages are for."""
+    """True for what Python code asks of Python code, and what an index has, whatever the packages are for."""
     imports = any(symptom.startswith("SYM-IMPORT-") for symptom in finding.explains)
     return imports or finding.id.startswith(_PYTHONS)
 

@@ -60,7 +60,7 @@ def _finding(view: View, wanted: Wanted) -> Finding | None:
     return Finding(
         id=ID,
         severity=Severity.ERROR,
-        summary=f"{here} {what}: {asking} was written for another release of " + (owner or "it"),
+        summary=f"{here} {what}: {asking} was written for another version of " + (owner or "it"),
         cause="Names, arguments and members come, move and go with releases. "
         + (f"{asker} and {owner} are" if asker and owner else "Who asks and who is asked are")
         + " of different times, or a half upgraded copy is imported.",

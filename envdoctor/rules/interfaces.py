@@ -106,7 +106,7 @@ def _finding(view: View, missing: Missing) -> Finding:
             *((Remedy("Or an older one.", install_commands(older), older),) if older else ()),
             *(() if own else renamed),
             *_other_side(view, missing),
-            Remedy("Change or update the code that asks for it (the frame above the error names the file)."),
+            _update_of_asker(view, missing),
         ),
         certainty=Certainty.CERTAIN if missing.sure and view.version(library) else Certainty.LIKELY,
         sources=(f"wheel:{library}",),
@@ -119,11 +119,11 @@ def _finding(view: View, missing: Missing) -> Finding:
 def _here(view: View, missing: Missing) -> str:
     """Return what is installed in words; where no release is told, what the message says of it."""
     library = missing.library
+    newer = _turn(view, missing) == "Downgrade"
     if installed := view.version_text(library):
-        return f"{library} {installed} is installed"
+        return f"{library} {installed} is installed{', which is newer: removed since' if newer else ''}"
     if missing.spans[1:]:
         return f"the installed {library} is another"
-    newer = _turn(view, missing) == "Downgrade"
     return f"the installed {library} is {'newer: it was removed or renamed since' if newer else 'older'}"
 
 
@@ -234,12 +234,19 @@ def _asker(view: View, wanted: Wanted, library: str) -> str:
         return "Whatever asks for it was written for those releases."
     record = asking_library(view, frame)
     if record is None:
-        return f"{_short(frame)} asks for it: it was written for those releases."
+        return f"{_short(frame)} asks for it: it was written for those releases, an incompatible version."
     version = view.version_text(record.library)
     told = f"{record.library}{f' {version}' if version else ''} asks for it ({_short(frame)})"
     if record.library == library:
         return f"{told}, its own code: files of two versions are mixed, or that path of it is broken."
     return f"{told}."
+
+
+def _update_of_asker(view: View, missing: Missing) -> Remedy:
+    asker = asking_package(view, missing.wanted.asker)
+    if asker and asker != missing.library:
+        return Remedy(f"Or upgrade {asker}, whose code asks for it.", commands("pip install -U {}", asker))
+    return Remedy("Change or update the code that asks for it (the frame above the error names the file).")
 
 
 def _asks_itself(view: View, missing: Missing) -> bool:
@@ -323,14 +330,12 @@ def _turn(view: View, missing: Missing) -> str:
     """Return the way to the releases that have what is missed."""
     gone = missing.spans[-1][1] < len(missing.record.versions) - 1
     version = view.version(missing.library)
-    later = _is_newer(view, missing) if version is not None else gone
+    if version is not None:
+        below = (one[1:].lstrip("=") for one in specifier_for(view, missing).split(",") if one[:1] in "<=")
+        later = any(version >= Version(one) for one in below if one)
+    else:
+        later = gone
     return "Downgrade" if later else "Upgrade"
-
-
-def _is_newer(view: View, missing: Missing) -> bool:
-    """True where what is installed is later than all releases that have what is missed."""
-    version = view.version(missing.library)
-    return version is not None and missing.record.place(version) > missing.spans[-1][1]
 
 
 def _renamed(view: View, missing: Missing) -> Iterator[Remedy]:

@@ -36,6 +36,8 @@ _KINDS = ("arch", "gpu.name")
 _SYSTEM = ("os", "arch", "wsl")
 """What a row or a remedy for one system hangs on: said of no other, and not where none is told."""
 _DECISIVE, _PROBABLE, _HALF = 0.9, 0.6, 0.5
+_UNTOLD = 0.5
+"""What is left of the prior of a row for one card, where none is told."""
 
 
 def check_row(view: View, row: ConditionRow) -> Finding | None:
@@ -98,7 +100,7 @@ def _finding(
         rows=(row.id,),
         sources=(row.source,),
         explains=tuple(dict.fromkeys(symptom.id for symptom in seen)),
-        prior=row.prior * _share_told(answers),
+        prior=row.prior * _weight(answers),
         fallback=row.fallback,
         follows=row.consequence_of,
     )
@@ -147,6 +149,13 @@ def _certainty(
     if row.prior >= _DECISIVE:
         return Certainty.CERTAIN
     return Certainty.LIKELY if row.prior >= _PROBABLE else Certainty.UNCERTAIN
+
+
+def _weight(answers: Mapping[str, Answer]) -> float:
+    """How much of a row's prior counts: of a card that is not told a row for one card is a guess."""
+    cards = [answer for key, answer in answers.items() if key.startswith("gpu.")]
+    untold = bool(cards) and not any(answer.holds for answer in cards)
+    return _share_told(answers) * (_UNTOLD if untold else 1.0)
 
 
 def _share_told(answers: Mapping[str, Answer]) -> float:

@@ -62,7 +62,8 @@ def decisive(view: View) -> ErrorSeen | None:
     if title and seen[-1].kind == "cut":
         return title  # the error that the traceback at the end would have ended in
     shown = [error for error in seen if error.kind != "said"]
-    return (strong or shown or seen)[-1] if seen else None
+    framed = [error for error in shown if error.frames]
+    return (strong or framed or shown or seen)[-1] if seen else None
 
 
 def is_weak(view: View, error: ErrorSeen) -> bool:

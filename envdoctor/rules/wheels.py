@@ -18,6 +18,7 @@ from envdoctor.matrix import tables
 from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, load_snapshot, parse_manylinux
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
+from envdoctor.rules.no_packages import missed_as_a_name, of_a_module, of_python
 from envdoctor.rules.ranges import parse_version, range_satisfies, version_satisfies
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
@@ -72,10 +73,10 @@ def check_wheels(view: View) -> Iterable[Finding]:
         elif symptom.captured.get("offered", "").startswith("none"):
             name = normalise(symptom.captured["name"])
             own = name.replace("-", "_") in sys.stdlib_module_names
-            if missed := _missed_as_a_name(view, name):
-                yield _of_a_module(name, missed, symptom)
+            if missed := missed_as_a_name(view, name):
+                yield of_a_module(name, missed, symptom)
             else:
-                yield _of_python(name, symptom) if own else _none_offered(view, name, _UNKNOWN, symptom)
+                yield of_python(name, symptom) if own else _none_offered(view, name, _UNKNOWN, symptom)
 
 
 def _as_request(symptom: Symptom) -> Symptom:
@@ -113,7 +114,8 @@ def _judge(view: View, snapshot: Snapshot, package: Package, symptom: Symptom) -
     elif symptom.captured.get("offered", "").startswith("none") or not have.here:
         yield _none_offered(view, package.name, have, symptom)
     elif (newest := _newest_offered(symptom)) and specifier:
-        yield _not_offered(package, asked, newest, symptom)
+        lacking = _lacking_systems(snapshot, package, specifier, newest)
+        yield _not_offered(package, asked, newest, lacking, symptom)
 
 
 def availability(snapshot: Snapshot, package: Package, specifier: str, system: str | None) -> Availability:
@@ -256,17 +258,36 @@ def _newest_offered(symptom: Symptom) -> str:
     return known[max(known)] if known else ""
 
 
-def _not_offered(package: Package, asked: str, newest: str, symptom: Symptom) -> Finding:
-    pins = {package.name: f"<={newest}"}
+def _lacking_systems(snapshot: Snapshot, package: Package, specifier: str, newest: str) -> str:
+    """Return the systems for which what is asked has no file, and the newest release that is offered has."""
+    return " and ".join(
+        words
+        for system, words in _SYSTEMS.items()
+        if not _suits(availability(snapshot, package, specifier, system))
+        and _suits(availability(snapshot, package, f"=={newest}", system))
+    )
+
+
+def _offered(name: str, newest: str) -> Iterator[Remedy]:
+    pins = {name: f"<={newest}"}
+    yield Remedy(f"Take what is offered: {name} {newest}.", install_commands(pins), pins)
+
+
+def _suits(have: Availability) -> bool:
+    return have.here or have.source
+
+
+def _not_offered(package: Package, asked: str, newest: str, lacking: str, symptom: Symptom) -> Finding:
+    why = f": it has no wheel for {lacking} (platform), and no source" if lacking else ""
     return Finding(
         id="INDEX-OFFERS-OTHERS",
         severity=Severity.ERROR,
-        summary=f"{package.name}{asked} was asked for, and the newest that pip was offered is {newest}",
+        summary=f"{package.name}{asked} was asked for, and the newest that pip was offered is {newest}{why}",
         cause="The release is of a later day than the index's answer, wants another Python or platform than"
         " this one, lies on another index, or the number was never released there.",
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
-            Remedy(f"Take what is offered: {package.name} {newest}.", install_commands(pins), pins),
+            *_offered(package.name, newest),
             Remedy(
                 "Or use a Python that the wanted release supports, a newer pip, or the project's own index or"
                 " repository (git).",
@@ -295,8 +316,11 @@ def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -
     )
     if since:
         summary += f"; those for {since}"
+    newest = _newest_offered(symptom)
     if not have.here:
-        summary = f"no release of {name} has a wheel for {_SYSTEMS[system or '']}"
+        which = f"{name}{symptom.captured['specifier']}" if newest else f"no release of {name}"
+        lacks = "has no wheel" if newest else "has a wheel"
+        summary = f"{which} {lacks} for {_SYSTEMS[system or '']} (this platform)"
     elif minors and view.facts.host.arch.get() == _NARROW:
         summary = f"no release of {name} has a wheel for a Python of 32 bits (32-bit), which is the one here"
     return Finding(
@@ -308,6 +332,7 @@ def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -
         " nothing.",
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
+            *(_offered(name, newest) if newest else ()),
             *_another_system(have, system),
             *_wide_python(view, bool(minors), system),
             *(_middle_python(minors) if may_lack else _newer_system(have, system)),
@@ -320,47 +345,6 @@ def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -
         sources=(f"wheel:{name}",),
         explains=("SYM-NO-VERSION-FOUND", "SYM-NO-MATCHING"),
         prior=0.7,
-    )
-
-
-def _of_python(name: str, symptom: Symptom) -> Finding:
-    """What is asked of an index and comes with Python itself."""
-    return Finding(
-        id="INDEX-OFFERS-NONE",
-        severity=Severity.ERROR,
-        summary=f"{name} is a module of Python itself: no index has it, it is there to be imported",
-        cause=f"The installer looked for a distribution {name}, and the standard library is none.",
-        evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
-        remedies=(Remedy(f"Leave {name} out of the command and of requirements; import it as it is."),),
-        certainty=Certainty.LIKELY,
-        sources=("https://docs.python.org/3/library/index.html",),
-        explains=("SYM-NO-VERSION-FOUND", "SYM-NO-MATCHING"),
-        prior=0.7,
-    )
-
-
-def _missed_as_a_name(view: View, name: str) -> Symptom | None:
-    """Return the import that failed for want of the name which was then asked of an index."""
-    imports = (s for s in view.facts.symptoms if s.id in ("SYM-IMPORT-NAME", "SYM-IMPORT-NAME-ONLY"))
-    return next((one for one in imports if normalise(one.captured.get("name", "")) == name), None)
-
-
-def _of_a_module(name: str, missed: Symptom, symptom: Symptom) -> Finding:
-    """What is asked of an index and is a name inside a module."""
-    module = missed.captured.get("module") or "the module that it is imported from"
-    return Finding(
-        id="INDEX-OFFERS-NONE",
-        severity=Severity.WARNING,
-        summary=f"{name} is no package of an index: it is a name that {module} should hold",
-        cause="The import failed because another release of that package has the name; it cannot be installed"
-        " by itself.",
-        evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
-        remedies=(Remedy(f"Leave it out of the command; mend the import from {module}."),),
-        certainty=Certainty.LIKELY,
-        sources=("https://docs.python.org/3/library/exceptions.html#ImportError",),
-        explains=("SYM-NO-VERSION-FOUND", "SYM-NO-MATCHING"),
-        prior=0.7,
-        follows=("INTERFACE-MISSING",),
     )
 
 

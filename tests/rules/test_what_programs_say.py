@@ -1,4 +1,4 @@
-"""What installers, builders and container engines say: each line has its finding, with what to do."""
+"""What installers, loaders and container engines say: each line has its finding, with what to do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MATRIX = load_matrix()
 
 
 def test_each_line_is_answered_with_what_to_do() -> None:
-    for row in (Path(__file__).parent / "installers_say.tsv").read_text("utf-8").splitlines():
+    for row in (Path(__file__).parent / "programs_say.tsv").read_text("utf-8").splitlines():
         identity, way, said = row.split("\t")
         text = said.replace("\\n", "\n")
         told = diagnose_facts(parse_paste(text, "", MATRIX.lexicon), MATRIX).findings
