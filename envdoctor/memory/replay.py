@@ -16,15 +16,7 @@ from envdoctor.memory.attention import masks
 from envdoctor.memory.caching import Block, CachingAllocator, Events, allocator_of, granules
 from envdoctor.memory.flat import buckets, coalesced
 from envdoctor.memory.images import tower_of
-from envdoctor.memory.layout import (
-    Layer,
-    dense_layer,
-    layers,
-    learned,
-    moe_layer,
-    outer_tensors,
-    tower_tensors,
-)
+from envdoctor.memory.layout import Layer, dense_layer, layers, learned, moe_layer, outer_tensors
 from envdoctor.memory.looking import Seen, look, look_back
 from envdoctor.memory.loss import views_head
 from envdoctor.memory.optimizer import find_optimizer, state_blocks
@@ -44,7 +36,7 @@ from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.stepping import Loop, decompose, in_order, step_alone, step_weight, steps_in_python
 from envdoctor.memory.turns import Frame, Turns, frame_of, paired
-from envdoctor.memory.weights import weight_blocks
+from envdoctor.memory.weights import trained_tower, weight_blocks
 from envdoctor.values import replace
 
 GROWTHS = 16
@@ -495,11 +487,6 @@ def trained_tensors(shape: ModelShape, s: Settings) -> list[tuple[int, int]]:
     table, *rest = outer_tensors(learned(shape), False)
     begun = (*trained_tower(shape, s), table)
     return [*((n, s.vector) for n in begun), *found, *((n, s.vector) for n in rest)]
-
-
-def trained_tower(shape: ModelShape, s: Settings) -> tuple[int, ...]:
-    """Elements of the tensors of a tower that full training steps: before all others."""
-    return tower_tensors(shape) if s.trains and s.outer and s.tower_trains else ()
 
 
 def _layer_tensors(layer: Layer, s: Settings) -> list[tuple[int, int]]:

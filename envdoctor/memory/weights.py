@@ -90,6 +90,11 @@ def _tower_blocks(shape: ModelShape, s: Settings, double_quant: bool) -> Iterato
     yield max(0, shape.tower - sum(linear.weight for linear in linears)) * s.vector
 
 
+def trained_tower(shape: ModelShape, s: Settings) -> tuple[int, ...]:
+    """Elements of the tensors of a tower that full training steps: before all others."""
+    return tower_tensors(shape) if s.trains and s.outer and s.tower_trains else ()
+
+
 def _layer_blocks(layer: Layer, s: Settings, double_quant: bool) -> Iterator[int]:
     for linear in layer.linears:
         for _ in range(linear.times):
