@@ -233,13 +233,12 @@ class Replay:
     def _onward(self, accumulating: bool) -> tuple[Frame, list[Frame], Seen | None]:
         """A forward pass and its loss."""
         s, shape = self.s, self.shape
-        seen = None
-        if self.tower:  # whose products are the first
-            self._workspace()
-            seen = look(self.heap, self.tower, self.run.grad_ckpt, accumulating, self.early)
-        stream = self._embedded()
         if not self.tower:
-            self._workspace()
+            seen, stream = None, self._embedded()
+        self._workspace()
+        if self.tower:  # whose products are the first
+            seen = look(self.heap, self.tower, self.run.grad_ckpt, accumulating, self.early)
+            stream = self._embedded()
         frames, last = self._forward(stream, accumulating)
         # a tied head's gradient waits for the embedding's
         alone = accumulating and not (shape.tied and s.outer)
@@ -419,8 +418,7 @@ class Replay:
         if self.copies:
             self._widen(trained)
             trained = [(n, 4) for n, _ in trained]
-        loop, states = Loop(self.heap), list[int]()
-        before = len(trained_tower(self.shape, self.s))
+        loop, states, before = Loop(self.heap), list[int](), len(trained_tower(self.shape, self.s))
         for place, (n, width) in enumerate(trained if first or python else ()):
             if first:
                 decompose(loop, self.optimizer, n, width)
@@ -451,7 +449,6 @@ class Replay:
         self.gradients = wide
 
     def _trained(self) -> list[tuple[int, int]]:
-        """Elements and width of the tensors that the optimizer steps."""
         return trained_tensors(self.shape, self.s)
 
     def _step_at_once(self, tensors: Iterable[int], width: int, gradient: Block | None = None) -> None:
