@@ -50,8 +50,7 @@ MICRO_STEPS = 2
 ROWS = ("batch", "seq", "shortest_row", "grad_accum")
 """What of a run has no part in what it loads."""
 STASHED = 5
-"""Layers' inputs on the card at a time where they go to the host's memory: TRL's `max_fwd_stash_size`.
-wheel:trl-1.16.0:trl/models/activation_offloading.py"""
+"""Layers' inputs on the card where they go to the host: wheel:trl-1.16.0:trl/models/activation_offloading.py"""
 
 
 def can_replay(run: TrainingRun) -> bool:
@@ -233,8 +232,7 @@ class Replay:
     def _onward(self, accumulating: bool) -> tuple[Frame, list[Frame], Seen | None]:
         """A forward pass and its loss."""
         s, shape = self.s, self.shape
-        if not self.tower:
-            seen, stream = None, self._embedded()
+        seen, stream = None, 0 if self.tower else self._embedded()
         self._workspace()
         if self.tower:  # whose products are the first
             seen = look(self.heap, self.tower, self.run.grad_ckpt, accumulating, self.early)
