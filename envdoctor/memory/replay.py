@@ -50,7 +50,7 @@ MICRO_STEPS = 2
 ROWS = ("batch", "seq", "shortest_row", "grad_accum")
 """What of a run has no part in what it loads."""
 STASHED = 5
-"""Layers' inputs on the card where they go to the host: wheel:trl-1.16.0:trl/models/activation_offloading.py"""
+"""Inputs of layers that stay while all go to it: wheel:trl-1.16.0:trl/models/activation_offloading.py"""
 
 
 def can_replay(run: TrainingRun) -> bool:
