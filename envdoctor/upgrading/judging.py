@@ -112,8 +112,8 @@ class Judge:
         seen: set[tuple[object, str]] = set()
         uses = [use for use in uses if use.kind in self.kinds and self._is_met(use)]
         uses = [use for use in uses if not (self.lately and (use.unsure or use.kind in WHOSEVER))]
-        called = {use.path for use in uses if use.kind is Kind.POSITION}
-        uses = [use for use in uses if use.path not in called or not self._is_module(use)]
+        above = {use.path.rpartition(".")[0] for use in uses}
+        uses = [use for use in uses if use.path in above or use.unsure or not self._is_module(use)]
         libraries = {self.library(use.path) for use in uses if use.kind not in OWNERLESS}
         uses = [use for use in uses if not use.guarded or self._fails_too(use)]
         for use in sorted(uses, key=lambda use: use.kind is Kind.KEY):
@@ -170,7 +170,7 @@ class Judge:
         return True
 
     def _is_module(self, use: Use) -> bool:
-        """True for a path of which a module alone is on record: what is called is something else."""
+        """True for a path of which a module alone is on record: used whole it is something else."""
         record = load_record(self.matrix.folder, self.library(use.path)) if use.kind is Kind.PATH else None
         return record is not None and is_module_alone(record, use.path)
 

@@ -409,7 +409,7 @@ def test_code_is_diagnosed_with_what_is_installed(tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize(
     "code",
     [
-        "import torch\nx = torch.load('x.pt')\ny = torch.tensor(1)",
+        "import torch\nx = torch.load('x.pt')\ny = torch.tensor(1)\ndef f(z: torch.tensor): ...",
         "import argparse, torch\np = argparse.ArgumentParser()\np.add_argument('--x')",
         "import transformers\ndef f(config):\n    return getattr(config, 'rope_theta', 1e4)",
         "from transformers import PreTrainedTokenizerBase\ndef f(t: PreTrainedTokenizerBase):\n"
