@@ -42,13 +42,13 @@ ROUTED = 0.075
 """With experts: routing decides sizes anew in each step (two equal runs reserved 26.2 and 29.7 GiB)."""
 
 LOGGED = 0.06
-"""Where a trainer holds logits to log from them, or cuts prompts off before the head: copies of some rows
+"""In full training where a trainer cuts prompts off before the head, or has a value head: copies of some rows
 lie between whole ones."""
 
 NLL_FULL = 0.25
 """In full training where a cross entropy of half of the texts is added: blocks of scores that lie idle."""
 
-SIGHTED = 0.065
+SIGHTED = 0.04
 """With images: convolutions, windows and places ask for room of their own before the decoder does."""
 
 SIGHTED_QUANTISED = 0.1
@@ -59,7 +59,8 @@ FUSED = 0.05
 """Where each weight is stepped amid the backward pass: wide copies of it lie between what layers keep."""
 
 WORKED_ON = 4
-"""Matrices in fp32 that a decomposition may not find a place for: how it parts its room is not known."""
+"""Matrices in fp32 that a decomposition does not find a place for: what lies between its blocks is not known
+(of ten runs two reserved so much more)."""
 
 
 class Bound(NamedTuple):
@@ -83,9 +84,7 @@ def replayed_bound(
     seen = (SIGHTED_QUANTISED if run.method == "qlora" else SIGHTED) if run.images else 0
     whole = run.recipe.generates or run.recipe.chunk_tokens or run.recipe.loss in ("score", "value")
     cut = not whole and run.scored < run.texts * (run.seq - 1)
-    logged = (
-        LOGGED if cut or run.recipe.loss == "value" or (run.recipe.held == 1 and run.recipe.logged) else 0
-    )
+    logged = LOGGED if run.method == "full" and (cut or run.recipe.loss == "value") else 0
     fused = FUSED if find_optimizer(run.optim).layerwise else 0
     margin = max(ROUTED if run.shape.experts else MARGIN, seen, logged, fused)
     sure = _segments((allocated + moved) * (1 + margin))
@@ -110,7 +109,7 @@ def replayed_bound(
 def _named(run: TrainingRun, churn: Churn) -> int:
     """Bytes of a block of scores, where what lies between those of a step and of the next is not foreseen.
 
-    It is full training's gradients, copies that are shifted, and what a policy's writing leaves.
+    It is full training's gradients, copies that are shifted or narrowed, and what a policy's writing leaves.
     """
     recipe = run.recipe
     if recipe.generates:
@@ -119,8 +118,10 @@ def _named(run: TrainingRun, churn: Churn) -> int:
         return int(churn.scores * NLL_FULL) if run.method == "full" else 0
     if recipe.loss == "full" and recipe.held > 1:  # shifted logits are a copy as well
         return churn.logits * (recipe.held - 1)
-    if recipe.loss == "checkpointed" and run.method == "full" and not run.shape.tied:
+    if recipe.loss == "checkpointed" and run.method == "full":
         return churn.table  # a chunk's gradient of the head comes while their sum is there
+    if recipe.outer_fp32 and run.method != "full":  # a narrow copy of the head comes and goes in each pass
+        return run.shape.vocab * run.shape.hidden * settings_of(run).compute
     compares = recipe.loss in ("logprobs", "softmax") and recipe.reference and not recipe.nll
     return churn.scores if compares and run.method == "full" else 0
 
@@ -139,7 +140,7 @@ def _between(run: TrainingRun, churn: Churn) -> int:
 
 
 def _decomposed(run: TrainingRun) -> int:
-    """Bytes of what a decomposition of the largest matrix works on."""
+    """Bytes of what a decomposition of the largest matrix does not find a place for."""
     if find_optimizer(run.optim).matrices != "projected":
         return 0
     return WORKED_ON * 4 * max(linear.weight for layer, _ in layers(run.shape) for linear in layer.linears)

@@ -19,10 +19,13 @@ class Seen(NamedTuple):
     lasting: list[Block]
     frames: list[Frame]
     ending: Frame | None
+    whole: bool = False
 
 
-def look(heap: CachingAllocator, tower: Tower, checkpoint: bool, accumulating: bool) -> Seen:
-    """Play the tower's forward pass."""
+def look(
+    heap: CachingAllocator, tower: Tower, checkpoint: bool, accumulating: bool, whole: bool = False
+) -> Seen:
+    """Play the tower's forward pass; every block of it where it is to be played `whole`."""
     v, s = tower.vision, tower.settings
     (narrow,) = heap.take(tower.pixels * s.vector)
     lasting = heap.take(*shared_blocks(tower)) if v.rope or v.masked else []
@@ -36,7 +39,7 @@ def look(heap: CachingAllocator, tower: Tower, checkpoint: bool, accumulating: b
         features = _watch(heap, tower, stream)
         _give(heap, (narrow, *lasting))
         return Seen(tower, features, [], [], None)
-    turns, frames, last = Turns(heap), [], stream
+    turns, frames, last = Turns(heap, whole=whole), [], stream
     program = layer_program(v, s, checkpoint, False, False, accumulating)
     for place in range(v.layers):
         frame = frame_of(program, last)
@@ -49,7 +52,7 @@ def look(heap: CachingAllocator, tower: Tower, checkpoint: bool, accumulating: b
         lasting.append(narrow)
     else:
         heap.give(narrow)
-    return Seen(tower, [ending.blocks[ending.program.output]], lasting, frames, ending)
+    return Seen(tower, [ending.blocks[ending.program.output]], lasting, frames, ending, whole)
 
 
 def _watch(heap: CachingAllocator, tower: Tower, stream: Block) -> list[Block]:
@@ -72,7 +75,7 @@ def look_back(heap: CachingAllocator, seen: Seen) -> list[Block]:
     if seen.ending is not None:
         tower = seen.tower
         (gradient,) = heap.take(tower.tokens * tower.vision.outputs * tower.settings.compute)
-        turns = Turns(heap)
+        turns = Turns(heap, whole=seen.whole)
         for frame, following in paired([seen.ending, *seen.frames[::-1]]):
             program = frame.program
             frame.blocks[program.arriving] = gradient

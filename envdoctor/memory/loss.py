@@ -155,9 +155,8 @@ def full_loss(tape: Tape, s: Settings, shape: ModelShape, upcast: bool, scored: 
     tape.drop(full)
     loss = tape.op(1, 4, (picked,))
     tape.drop(picked)
-    if s.autocast:  # accelerate hands the outputs back in fp32
-        tape.touch(logits.numel * 4)
-    tape.drop(logits)
+    handed = tape.new(logits.numel if s.autocast else 0, 4)  # accelerate hands the outputs back in fp32
+    tape.drop(logits, handed)
     return loss
 
 

@@ -34,9 +34,9 @@ from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.serving import key_bytes_per_token
 from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
-from envdoctor.memory.stepping import Loop, in_order, step_alone, step_weight, steps_in_python
+from envdoctor.memory.stepping import Loop, decompose, in_order, step_alone, step_weight, steps_in_python
 from envdoctor.memory.turns import Frame, Turns, frame_of, paired
-from envdoctor.memory.weights import weight_blocks
+from envdoctor.memory.weights import trained_tower, weight_blocks
 from envdoctor.values import replace
 
 GROWTHS = 16
@@ -50,8 +50,7 @@ MICRO_STEPS = 2
 ROWS = ("batch", "seq", "shortest_row", "grad_accum")
 """What of a run has no part in what it loads."""
 STASHED = 5
-"""Layers' inputs on the card at a time where they go to the host's memory: TRL's `max_fwd_stash_size`.
-wheel:trl-1.16.0:trl/models/activation_offloading.py"""
+"""Inputs of layers that stay while all go to it: wheel:trl-1.16.0:trl/models/activation_offloading.py"""
 
 
 def can_replay(run: TrainingRun) -> bool:
@@ -233,9 +232,11 @@ class Replay:
     def _onward(self, accumulating: bool) -> tuple[Frame, list[Frame], Seen | None]:
         """A forward pass and its loss."""
         s, shape = self.s, self.shape
-        seen = look(self.heap, self.tower, self.run.grad_ckpt, accumulating) if self.tower else None
-        stream = self._embedded()
+        seen, stream = None, 0 if self.tower else self._embedded()
         self._workspace()
+        if self.tower:  # whose products are the first
+            seen = look(self.heap, self.tower, self.run.grad_ckpt, accumulating, self.early)
+            stream = self._embedded()
         frames, last = self._forward(stream, accumulating)
         # a tied head's gradient waits for the embedding's
         alone = accumulating and not (shape.tied and s.outer)
@@ -264,7 +265,7 @@ class Replay:
         shape, kinds = self.run.teacher or self.shape, self.kinds
         if self.run.teacher:
             kinds = [kind for kind in layer_kinds(shape) for _ in range(kind.number)]
-        turns, casts = Turns(self.heap, len(kinds)), []
+        turns, casts = Turns(self.heap, len(kinds), self.early), []
         (last,) = self.heap.take(s.tokens * shape.hidden * s.stream)
         programs = [watched_layer(shape, s, kind.moe, kind.windowed) for kind in kinds]
         if not self.run.teacher:  # whose logits are a matter of the loss
@@ -318,7 +319,7 @@ class Replay:
     def _forward(self, stream: Block, accumulating: bool) -> tuple[list[Frame], Block]:
         """Every layer in turn; the model's own code holds the embedded input until all are done."""
         frames: list[Frame] = []
-        turns, last = Turns(self.heap, len(self.kinds)), stream
+        turns, last = Turns(self.heap, len(self.kinds), self.early), stream
         programs = [self._program(kind, accumulating) for kind in self.kinds]
         for program, following in paired(programs):
             frame = frame_of(program, last)
@@ -341,7 +342,7 @@ class Replay:
         self.heap.play(loss.program.backward[begun:], loss.blocks)
         head = self._keep_head(loss)
         gradient = loss.blocks[loss.program.leaving]
-        turns = Turns(self.heap, len(self.kinds))
+        turns = Turns(self.heap, len(self.kinds), self.early)
         for place, (frame, following) in enumerate(paired(frames[::-1]), 1):
             program = frame.program
             frame.blocks[program.arriving] = gradient
@@ -415,10 +416,11 @@ class Replay:
         if self.copies:
             self._widen(trained)
             trained = [(n, 4) for n, _ in trained]
-        loop, states = Loop(self.heap), list[int]()
+        loop, states, before = Loop(self.heap), list[int](), len(trained_tower(self.shape, self.s))
         for place, (n, width) in enumerate(trained if first or python else ()):
             if first:
-                table = self.s.trains_table and place == 0
+                decompose(loop, self.optimizer, n, width)
+                table = self.s.trains_table and place == before
                 states += state_blocks(self.optimizer, n, width, table, rank)
             if python:
                 self.states += self._take(states)
@@ -445,7 +447,6 @@ class Replay:
         self.gradients = wide
 
     def _trained(self) -> list[tuple[int, int]]:
-        """Elements and width of the tensors that the optimizer steps."""
         return trained_tensors(self.shape, self.s)
 
     def _step_at_once(self, tensors: Iterable[int], width: int, gradient: Block | None = None) -> None:
@@ -478,8 +479,9 @@ def trained_tensors(shape: ModelShape, s: Settings) -> list[tuple[int, int]]:
         left = max(0, left - count)
     if not s.outer:
         return found
-    table, *rest = outer_tensors(learned(shape), s.tower_trains)
-    return [(table, s.vector), *found, *((n, s.vector) for n in rest)]
+    table, *rest = outer_tensors(learned(shape), False)
+    begun = (*trained_tower(shape, s), table)
+    return [*((n, s.vector) for n in begun), *found, *((n, s.vector) for n in rest)]
 
 
 def _layer_tensors(layer: Layer, s: Settings) -> list[tuple[int, int]]:

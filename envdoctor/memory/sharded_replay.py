@@ -31,8 +31,8 @@ WIDENED = 0.003
 class Plays:
     """The replays that agree with what is known of a run, each played once and no further than is asked.
 
-    Which free block serves turns on sizes that lie close together: so once with cuBLAS's second workspace
-    asked for early, and once late with requests that are a little larger.
+    Which free block serves turns on sizes that lie close together: so once to the letter, layer by layer,
+    with cuBLAS's second workspace asked for early, and once late with requests that are a little larger.
     """
 
     def __init__(self, run: TrainingRun, workspace: int, upcasts: bool) -> None:

@@ -16,9 +16,9 @@ from envdoctor.memory.tape import rounded
 if TYPE_CHECKING:
     from envdoctor.matrix import tables
 
-TALL, WIDE, SQUARE = 3.8, 4.85, 5.1
-"""Matrices in fp32 that a decomposition has of one at once, by its form: what it works on, and the results.
-Measured with torch 2.11 on an H200, seven sizes from 512 to 8,192: 3.7 to 4.3, 4.85, 5.0 to 5.1."""
+ASIDE, ASIDE_SQUARE = 400, 80
+"""Elements for each of the longer side that a decomposition works on beside matrices of its own: those of
+`torch.linalg.svd` were traced with torch 2.11 on an H200, ten sizes from 512 to 14,336."""
 
 
 class Room(Protocol):
@@ -79,16 +79,28 @@ def _adam(loop: Loop, n: int, width: int) -> None:
 
 
 def _projected(loop: Loop, n: Elements, width: int, rank: int, first: bool) -> None:
-    """GaLore: a decomposition in fp32 of the first gradient; Adam on the projection; back, and scaled."""
+    """GaLore: Adam on the projection; back, and scaled."""
     _, low = sides(n, rank)
-    if first:
-        shares = TALL if n.rows > n.columns else WIDE if n.rows < n.columns else SQUARE
-        loop.touch(4 * n if width < 4 else 0, *(4 * n,) * 3, (shares - 3) * 4 * n)
     loop.name("gradient", width * low)
     _adam(loop, low, width)
     whole = loop.room.take(width * n)
     loop.name("update", width * n)
     loop.room.give(*whole)
+
+
+def decompose(loop: Loop, optimizer: tables.OptimizerRow, n: int, width: int) -> None:
+    """GaLore's decomposition in fp32 of the first gradient, before there are states of the weight."""
+    matrix = of_matrices(optimizer, n)
+    if matrix is not None and optimizer.matrices == "projected":
+        loop.touch(4 * n if width < 4 else 0, *_decomposed(matrix))
+
+
+def _decomposed(n: Elements) -> tuple[int, ...]:
+    """Bytes of both results, of a copy, and of a block to work in, where a wide matrix is turned as well."""
+    small, large = sorted((n.rows, n.columns))
+    aside = (ASIDE if large > small else ASIDE_SQUARE) * large
+    worked = n * (2 if n.rows < n.columns else 1) + small**2 + aside
+    return 4 * n.rows * small, 4 * small * n.columns, 4 * n, 4 * worked
 
 
 def _drawn(loop: Loop, n: Elements, width: int, rank: int, first: bool) -> None:
@@ -212,6 +224,7 @@ def _height(
     loop = Loop(counter)
     for n, count in in_order(optimizer, sizes):
         for _ in range(min(count, 2)):
+            decompose(loop, optimizer, n, width)
             step_weight(loop, optimizer, n, width, rank, first)
     return counter.peak
 
@@ -243,6 +256,8 @@ def step_alone(
         loop.name(name, width * n)
     else:
         loop.named[name] = [gradient]
+    if first:
+        decompose(loop, optimizer, n, width)
     states = state_blocks(optimizer, n, width, rank=rank) if first else ()
     made = loop.room.take(*filter(None, states))
     step_weight(loop, optimizer, n, width, rank, first)

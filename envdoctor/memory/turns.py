@@ -19,11 +19,13 @@ class Turns:
     """Layers alike that are played one after the other.
 
     Once two of them have asked for as much of the card, only what stays of the next few is placed; then one
-    is played whole again, since blocks that are kept use up what was free, and so is the last.
+    is played whole again, since blocks that are kept use up what was free, and so is the last. Where all are
+    to be played `whole`, what passes may lie in the way of what stays.
     """
 
-    def __init__(self, heap: CachingAllocator, layers: int = 0) -> None:
+    def __init__(self, heap: CachingAllocator, layers: int = 0, whole: bool = False) -> None:
         self.heap = heap
+        self.whole = whole
         self.abridged = max(ABRIDGED, layers // DEEP)
         self.events: Events = ()
         self.stays: Events = ()
@@ -32,6 +34,9 @@ class Turns:
 
     def play(self, events: Events, blocks: list[Block], last: bool) -> None:
         """Play a layer."""
+        if self.whole:
+            self.heap.play(events, blocks)
+            return
         if events is not self.events:
             self.events, self.stays, self.asked, self.left = events, lasting(events), None, 0
         before = self.heap.large

@@ -67,7 +67,8 @@ def quantised_blocks(weight: int, outputs: int, quant: str, double_quant: bool) 
 
 
 def weight_blocks(shape: ModelShape, s: Settings, double_quant: bool) -> Iterator[int]:
-    """Bytes of each tensor of the weights and of their constants, in the order of the model."""
+    """Bytes of each tensor of the weights and of their constants, in the order of the model: towers first."""
+    yield from _tower_blocks(shape, s, double_quant)
     first, *rest = outer_tensors(shape, tower=False)
     yield first * s.vector
     for layer, count in layers(shape):
@@ -75,7 +76,6 @@ def weight_blocks(shape: ModelShape, s: Settings, double_quant: bool) -> Iterato
         for _ in range(count):
             yield from one
     yield from (n * s.vector for n in rest)
-    yield from _tower_blocks(shape, s, double_quant)
 
 
 def _tower_blocks(shape: ModelShape, s: Settings, double_quant: bool) -> Iterator[int]:
@@ -88,6 +88,11 @@ def _tower_blocks(shape: ModelShape, s: Settings, double_quant: bool) -> Iterato
     for linear in linears:
         yield from quantised_blocks(linear.weight, linear.outputs, s.quant, double_quant)
     yield max(0, shape.tower - sum(linear.weight for linear in linears)) * s.vector
+
+
+def trained_tower(shape: ModelShape, s: Settings) -> tuple[int, ...]:
+    """Elements of the tensors of a tower that full training steps: before all others."""
+    return tower_tensors(shape) if s.trains and s.outer and s.tower_trains else ()
 
 
 def _layer_blocks(layer: Layer, s: Settings, double_quant: bool) -> Iterator[int]:

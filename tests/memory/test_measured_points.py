@@ -58,6 +58,12 @@ def test_runs_that_came_after_the_bound_lie_below_it_too(constants: Constants) -
     assert max(found) <= 0.205
 
 
+def test_with_images_the_bound_is_as_close(constants: Constants) -> None:
+    found = excess(list(read_points(POINTS / "images.json"))[::2], constants)
+    assert min(found) >= 0
+    assert statistics.median(found) <= 0.05
+
+
 def test_sharded_units_gathered_and_gradients_held_whole_stay_below_the_bound(
     constants: Constants,
 ) -> None:
