@@ -64,7 +64,8 @@ def _nothing_found(diagnosis: Diagnosis) -> tuple[str, str, Tone]:
     passed = _count(diagnosis, Outcome.PASSED)
     if not passed:
         return "nothing was judged", "  no check was told what it needs", TONES[Severity.NOTE]
-    if diagnosis.facts.origin == "paste" and replace(diagnosis.facts, settings=()) == Facts(origin="paste"):
+    beside = replace(diagnosis.facts, settings=(), symptoms=())
+    if beside == Facts(origin="paste"):
         note = "  no card, package or error is told"
         return "nothing found in the settings told", note, TONES[Severity.NOTE]
     return "nothing found", f"  {counted(passed, 'check')} passed", "ok"

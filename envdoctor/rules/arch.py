@@ -13,12 +13,12 @@ from envdoctor.matrix.gpus import KnownGpu, find_gpu
 from envdoctor.matrix.torch_wheels import COMPANIONS, capability_row, generation, runs_on
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import judge
-from envdoctor.rules.not_seen import UNAVAILABLE
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.rules.view import View, cards, explained, installed, quoted, symptoms, torch_build
 from envdoctor.values import dataclass
 
 NO_KERNEL = ("SYM-NO-KERNEL-IMAGE", "SYM-CAPABILITY-UNSUPPORTED", "SYM-CAPABILITY-LIST", "SYM-CAPABILITY-OLD")
+UNAVAILABLE = "SYM-CUDA-SAID-UNAVAILABLE"
 CPU_TORCH = ("SYM-CPU-TORCH",)
 ARM_ROW = "TORCH-AARCH64-CPU"
 JETSON_ROW = "JETSON-TORCH-INDEX"

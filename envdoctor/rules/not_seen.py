@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from envdoctor.facts import Observed
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.rules.arch import UNAVAILABLE
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import View, cards, explained, quoted, symptoms, torch_build
 
-UNAVAILABLE = "SYM-CUDA-SAID-UNAVAILABLE"
 SOURCE = "https://docs.pytorch.org/docs/stable/generated/torch.cuda.is_available.html"
 _CAUSES = (
     *("TORCH-CPU-BUILD", "TORCH-WINDOWS-CPU", "DRIVER-TOO-OLD*", "DRIVER-NVML-*", "DRIVER-ERROR-*"),

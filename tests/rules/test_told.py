@@ -115,3 +115,19 @@ def test_what_is_wrong_with_one_kind_of_card_is_not_said_where_no_card_is_told()
     assert "LOSS-NAN-GTX16" not in found(nan)
     assert "LOSS-NAN-GTX16" not in found(nan + "GPU: RTX 4090\n")
     assert "LOSS-NAN-GTX16" in found(nan + "GPU: GTX 1660 Ti\n")
+
+
+def test_a_loss_of_zero_is_judged_by_whether_rewards_are_learned_from() -> None:
+    rest = "'learning_rate': 1e-06, 'epoch': 0.1"
+    assert "LOSS-ZERO" in found("{'loss': 0.0, 'grad_norm': 0.0, " + rest + "}\n")
+    assert set(found("{'loss': 0.0, 'grad_norm': 0.0006, " + rest + "}\n")) <= {"SENTENCES-NOT-JUDGED"}
+    alike = found("{'loss': 0.0, 'grad_norm': 0.0, 'rewards/a/mean': -3.0, 'reward_std': 0.0, " + rest + "}\n")
+    assert "GRPO-NO-SIGNAL" in alike
+    assert "LOSS-ZERO" not in alike
+
+
+def test_who_waits_for_a_server_and_whose_libcuda_is_another_is_told() -> None:
+    waits = found("INFO - trl.extras.vllm_client - Server is not up yet. Retrying in 2.0 seconds...\n")
+    assert waits["TRL-SERVER-WAITS"].severity is Severity.ERROR
+    smi = "| NVIDIA-SMI 545.46                 Driver Version: 546.80       CUDA Version: ERR!     |\n"
+    assert found(smi)["DRIVER-CUDA-ERR"].severity is Severity.ERROR
