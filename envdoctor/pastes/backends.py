@@ -30,7 +30,9 @@ _WORDS = (
         "rocm",
     ),
     _Word(
-        re.compile(r"(?i)\btorch[-_]npu\b|\bAscend ?(?:910|310|NPU)|\bnpu-smi\b"), "distribution", "torch-npu"
+        re.compile(r"(?i)\btorch[-_]npu\b|\bvllm[-_]ascend\b|\bAscend ?(?:910|310|NPU)|\bnpu-smi\b"),
+        "distribution",
+        "torch-npu",
     ),
     _Word(
         re.compile(r"(?i)\+xpu\b|\bxpu:\d|Intel\(R\) (?:Arc|Data Center GPU)|\bipex-llm\b"), "build", "xpu"

@@ -94,9 +94,18 @@ def without_cuda(backend: Observed[Backend], findings: Sequence[Finding]) -> lis
         if f.id.startswith(_OWN)
         or _is_of_python(f)
         or backend.value.value in f.summary.lower()
-        or not _CUDA.search(f.summary if f.id.startswith(_INSTALLERS) else f"{f.summary} {f.cause}")
+        or not (_rests_on_cuda(f) or _CUDA.search(_said_by(f)))
     ]
     return [*kept, *_cuda_builds(backend, findings), _note(backend)]
+
+
+def _said_by(finding: Finding) -> str:
+    return finding.summary if finding.id.startswith(_INSTALLERS) else f"{finding.summary} {finding.cause}"
+
+
+def _rests_on_cuda(finding: Finding) -> bool:
+    """True for what was concluded from the CUDA that a torch of the index would bring."""
+    return any(one.fact == "torch's CUDA" for one in finding.evidence)
 
 
 def _cuda_builds(backend: Observed[Backend], findings: Sequence[Finding]) -> Iterator[Finding]:

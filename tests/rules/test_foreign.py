@@ -38,3 +38,10 @@ def test_what_is_free_of_the_accelerator_is_judged_there_too() -> None:
 
 def test_an_nvidia_machine_is_not_taken_for_another() -> None:
     assert "BACKEND-NOT-JUDGED" not in pasted("GPU: NVIDIA A100, torch 2.6.0+cu124, CPU: AMD EPYC 7742")
+
+
+def test_a_wheel_for_cuda_is_no_measure_of_what_ascend_takes() -> None:
+    found = pasted("vllm==0.18.0\ntorch==2.9.0\nvllm-ascend==0.18.0rc1\n")
+    assert "VLLM-TORCH" not in found
+    assert "BACKEND-NOT-JUDGED" in found
+    assert "VLLM-TORCH" in pasted("vllm==0.18.0\ntorch==2.9.0\n")

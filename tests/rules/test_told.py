@@ -121,7 +121,9 @@ def test_a_loss_of_zero_is_judged_by_whether_rewards_are_learned_from() -> None:
     rest = "'learning_rate': 1e-06, 'epoch': 0.1"
     assert "LOSS-ZERO" in found("{'loss': 0.0, 'grad_norm': 0.0, " + rest + "}\n")
     assert set(found("{'loss': 0.0, 'grad_norm': 0.0006, " + rest + "}\n")) <= {"SENTENCES-NOT-JUDGED"}
-    alike = found("{'loss': 0.0, 'grad_norm': 0.0, 'rewards/a/mean': -3.0, 'reward_std': 0.0, " + rest + "}\n")
+    alike = found(
+        "{'loss': 0.0, 'grad_norm': 0.0, 'rewards/a/mean': -3.0, 'reward_std': 0.0, " + rest + "}\n"
+    )
     assert "GRPO-NO-SIGNAL" in alike
     assert "LOSS-ZERO" not in alike
 
