@@ -94,11 +94,14 @@ def _missing_name(view: View, wanted: Wanted) -> list[Missing]:
     if record is None:
         return []
     module = _whole_module(record, module, name)
+    if (path := f"{module}.{name}") in record.names and path not in record.modules:
+        always = [[0, len(record.versions) - 1]]  # a module that came and went with none of the releases
+        return [Missing(record, f"{name} in {module}", always, wanted, module, name)]
     if spans := spans_of_name(record.names, module, name):
         return [Missing(record, f"{name} in {module}", spans, wanted, module, name)]
-    if inside := record.modules.get(f"{module}.{name}", ()):
+    if inside := record.modules.get(path, ()):
         return [Missing(record, f"the module {module}.{name}", inside, wanted, module, name)]
-    if spelt := spelt_as(record, name):
+    if view.version(record.library) and (spelt := spelt_as(record, name)):
         exported = record.names[record.root][spelt]
         what = f"{spelt} in {record.root}"
         return [Missing(record, what, exported, wanted, record.root, spelt, sure=False)]

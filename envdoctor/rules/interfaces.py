@@ -176,34 +176,49 @@ def _is_hidden(view: View, missing: Missing) -> bool:
     return unlisted and not specifier_for(view, missing)
 
 
+def _apart(missing: Missing) -> str:
+    """Return the whole name of a module that its package does not import itself, else nothing."""
+    path = f"{missing.module}.{missing.name}"
+    own = path in missing.record.names and missing.name not in missing.record.names.get(missing.module, {})
+    return path if own and "has no attribute" in missing.symptom.text else ""
+
+
+def _reinstalled(library: str, module: str) -> Remedy:
+    return Remedy(
+        f"Else uninstall {library} and whatever else brings {module}, and reinstall the one that is meant.",
+        (
+            *commands("pip uninstall -y {}", library),
+            *commands("pip install --no-cache-dir --no-deps {}", library),
+        ),
+    )
+
+
 def _hidden_finding(view: View, missing: Missing) -> Finding:
     """Every release has what the failing process missed: what it imported is another thing of that name."""
     library, module = missing.library, (missing.module or missing.record.root).partition(".")[0]
     told = loaded_file(missing.symptom.text)
     lies = f"{told} was imported, which is none of its files: it" if told else "What was imported"
+    apart = "" if told else _apart(missing)
+    if apart:
+        lies = "A package's modules come with it only where it imports them itself. Else what was imported"
+    alone = f": {missing.module} alone does not bring that module, or" if apart else ", so that"
     return Finding(
         id="INTERFACE-STALE",
         severity=Severity.ERROR,
-        summary=f"{missing.what}: every release of {library} that was read has it, so that something else"
+        summary=f"{missing.what}: every release of {library} that was read has it{alone} something else"
         f" bears the name {module} here" + (f": {told}" if told else ""),
         cause=f"{lies} shadows the installed {library}: a file or folder {module} of one's own (the script's"
         " folder and the working directory come first), another distribution with a module of that name (a"
         " fork, a build for another backend) laid over it, or half an installation.",
         evidence=(Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source),),
         remedies=(
+            *([Remedy(f"Import it by its whole name where it is used: import {apart}")] if apart else []),
             Remedy(
                 f"See which file is loaded; rename or move a file or folder {module} of your own (with its"
                 " __pycache__), or start from another folder.",
                 commands("python -c {}", f"import {module}; print({module}.__file__, {module}.__path__)"),
             ),
-            Remedy(
-                f"Else uninstall {library} and whatever else brings {module}, and reinstall the one that is"
-                " meant.",
-                (
-                    *commands("pip uninstall -y {}", library),
-                    *commands("pip install --no-cache-dir --no-deps {}", library),
-                ),
-            ),
+            *([] if apart else [_reinstalled(library, module)]),
         ),
         certainty=Certainty.LIKELY if told else Certainty.UNCERTAIN,
         sources=(f"wheel:{library}", "https://docs.python.org/3/library/sys_path_init.html"),

@@ -172,3 +172,13 @@ def test_a_file_that_is_no_json_is_told_where_a_check_of_fields_passes_the_error
         "  Value error, Expecting value: line 1 column 1 (char 0) [type=value_error, input_type=ArgsKwargs]\n"
     )
     assert "JSON-BROKEN" in judged(text)
+
+
+def test_a_module_that_every_release_has_was_not_imported_or_another_bears_the_name() -> None:
+    found = judged("AttributeError: module 'torch' has no attribute 'version'\n")
+    assert set(found) == {"INTERFACE-STALE"}
+    assert "something else bears the name torch" in found["INTERFACE-STALE"].summary
+    found = judged("AttributeError: module 'scipy' has no attribute 'signal'\n")
+    assert set(found) == {"INTERFACE-STALE"}
+    assert "scipy alone does not bring that module" in found["INTERFACE-STALE"].summary
+    assert found["INTERFACE-STALE"].remedies[0].text.endswith("import scipy.signal")
