@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import IN_WORDS, ErrorSeen, Symptom
@@ -34,27 +34,16 @@ def parse_tellings(
 ) -> Iterator[tuple[int, Sighting]]:
     """Yield the signatures whose lines are told in words, each with the line of the text, once."""
     known: set[str] = set()
-    whole = _Whole(lines)
+    whole = cache(lambda: "\n".join(lines[:HEAD]).lower())
     for index, told in _paragraphs(lines):
         for row in tellings:
             if row.symptom in known or not all(_stands_any(words, told) for words in row.words):
                 continue
-            if not row.beside or _stands_any(row.beside, whole.text):
+            if not row.beside or _stands_any(row.beside, whole()):
                 known.add(row.symptom)
                 text = " ".join(lines[index].split())[:400]
                 captured = {**row.captured, IN_WORDS: row.id}
                 yield index, Sighting("symptom", Symptom(row.symptom, text, paste.at("", index), captured))
-
-
-class _Whole:
-    """The lines of a text in lower case, made once they are asked for."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        self._lines = lines
-
-    @cached_property
-    def text(self) -> str:
-        return "\n".join(self._lines[:HEAD]).lower()
 
 
 def told_error(paste: Paste, index: int, text: str, met: Sequence[str]) -> Sighting:

@@ -111,12 +111,11 @@ def _rests_on_cuda(finding: Finding) -> bool:
 def _cuda_builds(backend: Observed[Backend], findings: Sequence[Finding]) -> Iterator[Finding]:
     """Yield, in place of where a library of NVIDIA's comes from, that a build for CUDA asks for it."""
     for one in findings:
-        asked = [e for e in one.evidence if one.id.startswith("LIB-") and _OF_NVIDIA.search(e.value)]
-        if asked and one.severity is Severity.ERROR:
-            told = _OF_NVIDIA.search(asked[0].value)
+        asked = [found[0] for e in one.evidence if (found := _OF_NVIDIA.search(e.value))]
+        if asked and one.id.startswith("LIB-") and one.severity is Severity.ERROR:
             yield replace(
                 one,
-                summary=f"what was imported asks for NVIDIA's {told[0] if told else 'library'}: it is the"
+                summary=f"what was imported asks for NVIDIA's {asked[0]}: it is the"
                 f" CUDA build (the wheel from PyPI), and this is {_FOREIGN[backend.value]}",
                 cause="PyPI's wheels of compiled packages are mostly built for CUDA; other accelerators have"
                 " builds, images or sources of their own.",

@@ -250,29 +250,37 @@ def _beyond(view: View, error: ErrorSeen) -> Iterator[str]:
 
 
 def _told_in_words(view: View, error: ErrorSeen) -> Finding:
-    return Finding(
-        id=UNEXPLAINED,
-        severity=Severity.ERROR if REPORTED in view.facts.notes else Severity.WARNING,
-        summary="the text tells of trouble, but shows no error line that is recognised: "
-        + error.text.lstrip("# ")[:200],
-        cause="Nothing that was found accounts for these words, and they do not say what failed. The last"
+    summary = "the text tells of trouble, but shows no error line that is recognised: "
+    return _as_reported(
+        view,
+        error,
+        "text",
+        summary + error.text.lstrip("# ")[:200],
+        "Nothing that was found accounts for these words, and they do not say what failed. The last"
         " lines of the log and the versions (`pip list`, `nvidia-smi`) would.",
-        evidence=(Evidence("text", error.text, error.source),),
-        certainty=Certainty.UNCERTAIN,
-        explains=error.symptoms,
-        prior=0.0,
     )
 
 
 def _stopped(view: View, error: ErrorSeen) -> Finding:
-    """What a person ended failed only where somebody says so: it may have hung, or been done with."""
+    """What a person ended may have hung, or been done with."""
+    return _as_reported(
+        view,
+        error,
+        "error",
+        f"the run was stopped by hand (Ctrl-C, SIGINT){_raised_in(error).replace('raised', 'while')}",
+        "Nothing that was found failed before. Where it hung, the traceback shows what it waited for"
+        " when it was stopped.",
+    )
+
+
+def _as_reported(view: View, error: ErrorSeen, fact: str, summary: str, cause: str) -> Finding:
+    """Return what is an error only where somebody says that something failed."""
     return Finding(
         id=UNEXPLAINED,
         severity=Severity.ERROR if REPORTED in view.facts.notes else Severity.WARNING,
-        summary=f"the run was stopped by hand (Ctrl-C, SIGINT){_raised_in(error).replace('raised', 'while')}",
-        cause="Nothing that was found failed before. Where it hung, the traceback shows what it waited for"
-        " when it was stopped.",
-        evidence=(Evidence("error", error.text, error.source),),
+        summary=summary,
+        cause=cause,
+        evidence=(Evidence(fact, error.text, error.source),),
         certainty=Certainty.UNCERTAIN,
         explains=error.symptoms,
         prior=0.0,
