@@ -119,8 +119,7 @@ class Judge:
         uses = [use for use in uses if not use.guarded or self._fails_too(use)]
         for use in sorted(uses, key=lambda use: use.kind is Kind.KEY):
             for found in self._broken(use, uses, libraries):
-                told = found.name.removesuffix("()")
-                name = "" if use.kind is Kind.KEY else told.rpartition(".")[2] or told
+                name = "" if use.kind is Kind.KEY else found.short
                 if (use.place, name) not in seen:
                     seen |= {(use.place, name), (use.place, "")}
                     yield found
