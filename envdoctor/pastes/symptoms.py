@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import Symptom
@@ -26,6 +26,10 @@ _LISTED = re.compile(r"[ \t]{0,12}(\d{1,5})[ \t]")
 _RAN = re.compile(r"[ \t]{0,4}-{1,12}> ?(\d{1,5})\b")
 WINDOW = 4096
 """Characters around a needle that a pattern may look at."""
+AMID = 4
+"""Bytes from the middle of a template by which it is looked up."""
+_Sought = tuple[str, bytes, tables.SymptomRow]
+"""A needle, its line's template, and the row that it leads to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ def scan(
     vocabulary = b"\n".join(set(line_templates(lines) if templates is None else templates))
     starts = [0, *accumulate(len(line) + 1 for line in lines[:-1])]
     met: dict[tables.SymptomRow, list[str]] = {}
-    for needle, template, pattern in _sought(tuple(patterns)):
+    for needle, template, pattern in _near(vocabulary, _sought(tuple(patterns))):
         if template in vocabulary and needle in folded:
             met.setdefault(pattern, []).append(needle)
     found = [
@@ -80,11 +84,22 @@ def _fold(text: str) -> str:
 
 
 @lru_cache(maxsize=2)
-def _sought(patterns: tuple[tables.SymptomRow, ...]) -> list[tuple[str, bytes, tables.SymptomRow]]:
-    """Return the needles with their templates and rows, for all texts that are read by the same rows."""
+def _sought(patterns: tuple[tables.SymptomRow, ...]) -> dict[bytes, list[tuple[int, _Sought]]]:
+    """Return the needles with their templates, rows and places, by what stands amid a template."""
     told = [(needle, pattern) for pattern in patterns for needle in pattern.needles]
     templates = line_templates([needle for needle, _ in told]) if told else ()
-    return [(needle, template, pattern) for (needle, pattern), template in zip(told, templates, strict=True)]
+    sought: dict[bytes, list[tuple[int, _Sought]]] = {}
+    for place, ((needle, pattern), template) in enumerate(zip(told, templates, strict=True)):
+        start = len(template) - AMID >> 1
+        amid = template[start : start + AMID] if start >= 0 else b""
+        sought.setdefault(amid, []).append((place, (needle, template, pattern)))
+    return sought
+
+
+def _near(vocabulary: bytes, sought: Mapping[bytes, list[tuple[int, _Sought]]]) -> Iterator[_Sought]:
+    """Yield what may stand in the vocabulary, as the rows are ordered."""
+    there = {vocabulary[at : at + AMID] for at in range(len(vocabulary) - AMID + 1)} | {b""}
+    yield from (one for _, one in sorted(chain.from_iterable(sought[amid] for amid in sought.keys() & there)))
 
 
 def _sights(
