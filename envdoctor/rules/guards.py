@@ -236,7 +236,7 @@ class _Speaker:
         return Said(f"{name}{asked} is not installed (or is older, or does not import)", ways)
 
     def _card(self, wanted: float, enough: bool) -> Said:
-        """Say which compute capability is asked for, by the message where it says so; the facts may tell the card's."""
+        """Say which compute capability is asked for, by the message first; the facts may tell the card's."""
         if told := _TOLD_CARD.search(self.message):
             wanted = float(told[1])
         asked = f"{wanted:g}" if wanted < 20 else f"{wanted // 10:.0f}.{wanted % 10:.0f}"
