@@ -18,7 +18,9 @@ MADE_UP = ".__getattr__"
 _WORD = 5
 """Letters from which a part of a name tells after what something is called."""
 _CLASS = re.compile(r"\b([A-Z]\w{1,60})\(")
-_SEVERAL = re.compile(r"(?P<module>[\w.]{1,120}\.)\((?P<names>\w{1,60}\|[\w|]{1,900})\)")
+_SEVERAL = re.compile(
+    r"(?P<module>[\w.]{1,120}\.)\((?P<names>\w{1,60}\|[\w|]{1,900})\)(?P<argument>\(\w{1,60}\))?"
+)
 _OF_FUNCTION = re.compile(r"[a-z]\w{1,60}\(([a-z]\w{1,60})\)")
 
 
@@ -85,9 +87,10 @@ class Renames:
 
 
 def _each_of(old: str) -> Iterator[str]:
-    """Yield what a row tells of: `f(x=a|b)` is two values, `module.(a|b)` two names."""
+    """Yield what a row tells of: `f(x=a|b)` is two values, `module.(a|b)` two names, with `(x)` theirs."""
     if several := _SEVERAL.fullmatch(old):
-        yield from (f"{several['module']}{name}" for name in several["names"].split("|"))
+        ending = several["argument"] or ""
+        yield from (f"{several['module']}{name}{ending}" for name in several["names"].split("|"))
         return
     head, equals, values = old.partition("=")
     if equals and "|" in values and WITHOUT not in old:
