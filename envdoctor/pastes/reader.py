@@ -257,6 +257,7 @@ def _of_words(
     if not said and not any(len(line.split()) >= _SENTENCE or not line.isascii() for line in lines):
         return
     from envdoctor.pastes.sentences import (
+        parse_printed,
         parse_reports,
         parse_sentences,
         parse_told,
@@ -275,6 +276,8 @@ def _of_words(
     else:
         troubled = troubled_lines(paste, lines, seen)
         yield from parse_told(paste, lines, troubled, seen)
-        yield from parse_reports(lines, troubled)
+        if reported := list(parse_reports(lines, troubled)):
+            yield from parse_printed(paste, lines, seen)
+        yield from reported
     if not is_program(paste.file_name):
         yield from parse_sentences(paste, lines)

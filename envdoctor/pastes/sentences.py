@@ -8,7 +8,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import NOT_JUDGED, REPORTED, ErrorSeen
 from envdoctor.pastes.sightings import HEAD, Paste, Sighting, apart_from_blocks
 from envdoctor.pastes.symptoms import Sight, met_within
-from envdoctor.pastes.warned import is_logged
+from envdoctor.pastes.warned import LEAST, is_logged
 from envdoctor.patterns import row_pattern
 
 _NO_PERSON = re.compile(
@@ -97,6 +97,19 @@ _OF_A_PROCESS = r"(?:\([A-Za-z][\w -]{0,40} pid=\d{1,9}[^)\n]{0,24}\)|\[(?:rank|
 _LOGGED = re.compile(rf"[\s\[]{{0,4}}(?:{_OF_A_PROCESS}\s{{0,4}})?[\s\[]{{0,4}}(?:WARN(?:ING)?|INFO|DEBUG)\b")
 _OF_PROGRAM = re.compile(r"\w(?:Warning|WARNING): |^\s{0,8}(?:\d{1,3}%\||/|[A-Z]:\\)")
 _WORDS, _SHARE = 6, 0.6
+_CODE = re.compile(
+    r"\s*(?:[#$>%@{}()\[\]\\|]|-{1,2}\w|(?:import|from|def|class|if|elif|else|for|while|return|raise|print|with|try|"
+    r"except|sudo|pip3?|python3?|docker|export|cd|ls|cat|echo|git|curl|wget|conda|uv)\b|[\w.\[\]]{1,60} ?=)|"
+    r".*[\\{(,;]\s*$"
+)
+"""How a line of code or a command begins or ends."""
+_PRINTS = re.compile(
+    r"(?i)\b(?:not found|nothing to|not (?:a )?valid|invalid|must (?:be|have|match)|no such|unknown|unable to|not in|"
+    r"no \w+ (?:left|available|found)|too (?:large|small|old|many|few))\b"
+)
+"""Words by which a program tells why it stops, though no trouble by themselves."""
+_PRINTED = 4
+"""Plain words of the shortest sentence that a program prints."""
 _IDEOGRAPHS = 10
 
 
@@ -133,6 +146,30 @@ def troubled_lines(paste: Paste, lines: Sequence[str], sights: Sequence[Sight]) 
         return []
     pattern = row_pattern(said.pattern)
     return [one for one in told_lines(paste, lines) if pattern.search(without_soundness(one[1]))]
+
+
+def printed_trouble(lines: Sequence[str], sights: Sequence[Sight]) -> tuple[int, str] | None:
+    """Return the last line of a block of output in which a program's sentence holds words of trouble."""
+    said = next((sight.pattern for sight in sights if sight.pattern.fault == "said"), None)
+    pattern = row_pattern(said.pattern) if said else None
+    blocks = [(index, line) for index, line, fenced in apart_from_blocks(lines[:HEAD]) if fenced]
+    for index, line in reversed(blocks if pattern else ()):
+        bare = line.strip()
+        if sum(map(str.isalpha, bare)) < LEAST or _CODE.match(bare) or _LOGGED.match(line) or is_logged(line):
+            continue
+        told = without_soundness(bare)
+        if _plain(bare.split()) >= _PRINTED and pattern and (_PRINTS.search(told) or pattern.search(told)):
+            return index, bare
+    return None
+
+
+def parse_printed(paste: Paste, lines: Sequence[str], sights: Sequence[Sight]) -> Iterator[Sighting]:
+    """Yield what a program printed as the error of a text whose writer reports one and shows none."""
+    if found := printed_trouble(lines, sights):
+        index, text = found
+        met = met_within(sights, index, index)
+        error = ErrorSeen(text[:600], paste.at("", index), "logged", line=index + 1, symptoms=met)
+        yield Sighting("error", error)
 
 
 def _is_form(lines: Sequence[str]) -> bool:

@@ -57,6 +57,18 @@ _ASKED = re.compile(r"(?P<holder>[A-Za-z_][\w.]{0,80})\.(?P<member>\w{1,80})\b")
 _WORKED_WITH = re.compile(
     r"([A-Za-z_][\w.]{1,80})\s{0,2}(?:[<>]=?|[*/+-])\s{0,2}[\w.]|\b(?:len|int|float|Path|open|range)\(([A-Za-z_][\w.]{1,80})\)"
 )
+_EXPRESSION = r"[A-Za-z_][\w.]{0,80}(?:\[[^\[\]]{1,60}\])?"
+"""A name, a member or an item in code."""
+_OPERANDS = re.compile(
+    r"(?: for |')(?P<sign>[^\s:'\w]{1,3}?)=?(?:: |' not supported between instances of )"
+    r"(?:(?P<left>'NoneType')|'[\w.]{1,60}') and (?P<right>'NoneType')?"
+)
+_GONE_THROUGH = re.compile(
+    rf"\bin ({_EXPRESSION})\s{{0,2}}(?::|$|\]|\)| for | if )|\.(?:update|extend|join)\(({_EXPRESSION})\)|"
+    rf"\*\*?({_EXPRESSION})\s?[,)]|(?:tuple|list|set|sorted|dict|zip|enumerate|sum|max|min)\(({_EXPRESSION})\)|"
+    rf"({_EXPRESSION})\["
+)
+"""What a line of code goes through, or looks into."""
 _OF_CUDA = re.compile(r"cuda|libcu|nvrtc|libnv|cudnn|nccl")
 _MEMBERS_OF_PYTHON = frozenset({"dict", "list", "tuple", "str", "int", "float", "bytes", "set", "bool"})
 
@@ -156,9 +168,21 @@ def _holder(error: ErrorSeen, member: str) -> str:
     if member:
         holders = (one["holder"] for one in _ASKED.finditer(code) if one["member"] == member)
         return next(holders, "").removeprefix("self.")
-    found = _WORKED_WITH.findall(code)
-    names = [next(filter(None, one)) for one in found]
-    return names[0].removeprefix("self.") if len(names) == 1 else ""
+    if operands := _OPERANDS.search(error.text):
+        return _operand(code, operands["sign"], bool(operands["left"]), bool(operands["right"]))
+    found = [next(filter(None, one)) for one in _WORKED_WITH.findall(code)]
+    if not found and "is not" in error.text:
+        found = [next(filter(None, one)) for one in _GONE_THROUGH.findall(code)]
+    return found[0].removeprefix("self.") if len(found) == 1 else ""
+
+
+def _operand(code: str, sign: str, left: bool, right: bool) -> str:
+    """Return what stands beside an operator where the message says that None does; both where both are."""
+    sides = re.search(rf"({_EXPRESSION})?\s{{0,2}}{re.escape(sign)}=?\s{{0,2}}({_EXPRESSION})?", code)
+    if sides is None:
+        return ""
+    told = [name for name, none in ((sides[1], left), (sides[2], right)) if none and name]
+    return " or ".join(name.removeprefix("self.") for name in told)
 
 
 def _keyword(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told:

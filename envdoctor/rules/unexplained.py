@@ -9,10 +9,12 @@ from envdoctor.facts import REPORTED, STOPPED, ErrorSeen, Symptom
 from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcome, Severity
 from envdoctor.matrix import Matrix, tables
 from envdoctor.rules.base import UNEXPLAINED
+from envdoctor.rules.blamed import ID as BLAMED
 from envdoctor.rules.blamed import blamed_finding, compared
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.dated_names import dated_finding
 from envdoctor.rules.detours import detour_finding, with_detour
+from envdoctor.rules.generations import ID as APART
 from envdoctor.rules.generations import asking_package
 from envdoctor.rules.import_chains import mixed_finding, package_of
 from envdoctor.rules.interface_lookup import distribution_of
@@ -23,11 +25,14 @@ from envdoctor.rules.places import place_finding
 from envdoctor.rules.python_says import NONE, is_of_python, none_called, python_finding, stdlib_finding
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.sayings import said_finding
+from envdoctor.rules.suspects import ID as SUSPECTED
 from envdoctor.rules.suspects import remote_finding, suspected_finding, unreleased_finding
+from envdoctor.rules.told import ID as TOLD
 from envdoctor.rules.told import told_finding
 from envdoctor.rules.view import View
 from envdoctor.rules.weighing import KILLS, was_killed_after
 from envdoctor.rules.written_for import written_for_finding
+from envdoctor.values import replace
 
 _WEAK = frozenset({"cut", "logged", "said"})
 """Kinds of errors that tell only that something failed."""
@@ -35,6 +40,10 @@ _FAREWELLS = frozenset({"__del__", "_exitfunc", "_run_exitfuncs", "_python_exit"
 _LABEL = re.compile(r"^[\s#]*(?:\[[^\]]{1,40}\]:? *)*")
 """What stands in a title before its words: `# [Bug]: `."""
 _WARNED = re.compile(r"\b[A-Z]\w{2,40}Warning: ")
+_GUESSES = frozenset({SUSPECTED, APART, BLAMED, TOLD})
+"""Answers that say of which release, or in whose words, and not what the error means."""
+_BESIDE = 0.15
+"""The weight of what stands beside such an answer."""
 TELLING = 24
 """Letters of a quoted line by which it is known again; fewer may be a version or a name."""
 _RULED_OUT = (
@@ -102,11 +111,11 @@ def find_unexplained(
         if guessed and (blamed := blamed_finding(view, error)):
             yield blamed
         elif about and all(f.certainty is Certainty.UNCERTAIN for f in about):
-            yield from filter(None, [written_for_finding(view, error) or told_finding(view, error)])
+            beside = written_for_finding(view, error)
+            yield from [beside] if beside else _beside(view, error, about[0].id)
         error = None
     if error is not None:
-        answer = _answer(view, error, checks)
-        yield with_detour(view, answer, error) if answer.id != UNEXPLAINED else answer
+        yield from _answers(view, error, checks)
 
 
 def _accounted_for(view: View, error: ErrorSeen, explained: set[str], findings: Sequence[Finding]) -> bool:
@@ -169,6 +178,29 @@ def _is_known_by(message: str, quoted: str) -> bool:
 def _same_words(one: str, other: str) -> bool:
     """True where one of two messages is the beginning of the other."""
     return bool(one and other) and (one.startswith(other) or other.startswith(one))
+
+
+def _answers(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Iterator[Finding]:
+    """Yield what can be said of an error that no cause accounts for, the best first.
+
+    A guess about releases says nothing of what the message means: where that can be told, it stands beside it.
+    """
+    first = _answer(view, error, checks)
+    yield with_detour(view, first, error) if first.id != UNEXPLAINED else first
+    if first.id in _GUESSES and first.certainty is Certainty.UNCERTAIN:
+        yield from _beside(view, error, first.id)
+
+
+def _beside(view: View, error: ErrorSeen, but: str) -> Iterator[Finding]:
+    """Yield what an error's own sentence means, whoever raised it, and what the text tells of its cause."""
+    if error.kind == "said":
+        return
+    read = python_finding(view, error) if is_of_python(error.text) else None
+    read = read or said_finding(view, error, _speaker(view, error))
+    if read is not None:
+        yield replace(read, prior=_BESIDE)
+    if but != TOLD and (told := told_finding(view, error)):
+        yield told
 
 
 def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Finding:
