@@ -21,9 +21,11 @@ from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.messages import asked_by
 from envdoctor.rules.model_age import newer_model_finding
 from envdoctor.rules.origins import origin_finding, origin_of
-from envdoctor.rules.places import place_finding
+from envdoctor.rules.places import beside_place, place_finding
+from envdoctor.rules.python_says import ID as PYTHON
 from envdoctor.rules.python_says import NONE, is_of_python, none_called, python_finding, stdlib_finding
 from envdoctor.rules.ranges import parse_version
+from envdoctor.rules.sayings import ID as SAID
 from envdoctor.rules.sayings import said_finding
 from envdoctor.rules.suspects import ID as SUSPECTED
 from envdoctor.rules.suspects import remote_finding, suspected_finding, unreleased_finding
@@ -40,8 +42,10 @@ _FAREWELLS = frozenset({"__del__", "_exitfunc", "_run_exitfuncs", "_python_exit"
 _LABEL = re.compile(r"^[\s#]*(?:\[[^\]]{1,40}\]:? *)*")
 """What stands in a title before its words: `# [Bug]: `."""
 _WARNED = re.compile(r"\b[A-Z]\w{2,40}Warning: ")
-_GUESSES = frozenset({SUSPECTED, APART, BLAMED, TOLD})
-"""Answers that say of which release, or in whose words, and not what the error means."""
+_READ = frozenset({SAID, PYTHON})
+"""Answers that read a message by its words alone."""
+_GUESSES = frozenset({SUSPECTED, APART, BLAMED, TOLD, UNEXPLAINED}) | _READ
+"""Answers that another one may stand beside: each tells of one side of the error alone."""
 _BESIDE = 0.15
 """The weight of what stands beside such an answer."""
 TELLING = 24
@@ -192,15 +196,23 @@ def _answers(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Ite
 
 
 def _beside(view: View, error: ErrorSeen, but: str) -> Iterator[Finding]:
-    """Yield what an error's own sentence means, whoever raised it, and what the text tells of its cause."""
+    """Yield what an error's own sentence means, whoever raised it, and what the text tells of its cause.
+
+    What usually fails where it was raised is told in place of such a sentence.
+    """
     if error.kind == "said":
         return
-    read = python_finding(view, error) if is_of_python(error.text) else None
-    read = read or said_finding(view, error, _speaker(view, error))
-    if read is not None:
+    read = None if but in _READ else _read(view, error)
+    read = read or beside_place(view, error)
+    if read is not None and read.id != but:
         yield replace(read, prior=_BESIDE)
-    if but != TOLD and (told := told_finding(view, error)):
+    if but not in _READ and but != TOLD and (told := told_finding(view, error)):
         yield told
+
+
+def _read(view: View, error: ErrorSeen) -> Finding | None:
+    read = python_finding(view, error) if is_of_python(error.text) else None
+    return read or said_finding(view, error, _speaker(view, error))
 
 
 def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Finding:
