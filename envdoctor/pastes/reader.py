@@ -8,7 +8,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from envdoctor.facts import NOT_JUDGED, NOTHING_READ, STOPPED, TOLD_CAUSE, TOLD_WAY, ErrorSeen, Facts
+from envdoctor.facts import (
+    INSTALLING,
+    NOT_JUDGED,
+    NOTHING_READ,
+    STOPPED,
+    TOLD_CAUSE,
+    TOLD_WAY,
+    ErrorSeen,
+    Facts,
+)
 from envdoctor.inputs import is_dockerfile, is_program, is_requirements
 from envdoctor.matrix import tables
 from envdoctor.matrix.lexicon import Lexicon
@@ -104,7 +113,7 @@ def parse_paste(
         facts,
         errors=tuple(error for error in facts.errors if error.kind != "said"),
         warnings=(),
-        notes=tuple(note for note in facts.notes if not note.startswith((NOT_JUDGED, TOLD_CAUSE, TOLD_WAY))),
+        notes=tuple(note for note in facts.notes if not note.startswith((NOT_JUDGED, TOLD_CAUSE, TOLD_WAY, INSTALLING))),
     )
     if told == Facts(origin="paste"):
         return replace(facts, unread={name or file_name or "the paste": NOTHING_READ})

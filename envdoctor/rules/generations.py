@@ -15,6 +15,7 @@ from envdoctor.facts import Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_records import libraries_with, load_record, recorded_libraries
 from envdoctor.matrix.snapshot import STACK
+from envdoctor.profile.keys import key_facts
 from envdoctor.rules.asked import Lack, Wanted, wanted_of
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import day_of, first_after, newest_on, package_facts, told_day
@@ -26,6 +27,14 @@ ID = "RELEASES-APART"
 YOUNG = 730
 """Days for which code that was written for the major release before is still about."""
 _ANY_DAY = 1 << 20
+_OF_LOADING = frozenset(
+    [
+        *("torch_dtype", "dtype", "device_map", "attn_implementation", "load_in_4bit", "load_in_8bit"),
+        *("quantization_config", "trust_remote_code", "low_cpu_mem_usage", "use_flash_attention_2"),
+        *("max_memory", "offload_folder", "cache_dir", "revision", "use_safetensors", "variant", "token"),
+    ]
+)
+"""Arguments of from_pretrained (https://huggingface.co/docs/transformers/main/en/main_classes/model)."""
 _FILE = re.compile(r"\(((?:/|[A-Za-z]:\\)[^()\n]{2,300}\.py)\)")
 _NUMBER = re.compile(r"\d{1,4}")
 
@@ -69,7 +78,8 @@ def _finding(view: View, wanted: Wanted) -> Finding | None:
         summary=f"{here} {what}: {asking} was written for another version of " + (owner or "it"),
         cause="Names, arguments and members come, move and go with releases. "
         + (f"{asker} and {owner} are" if asker and owner else "Who asks and who is asked are")
-        + " of different times, or a half upgraded copy is imported.",
+        + " of different times, or a half upgraded copy is imported."
+        + _never(view, wanted, owner),
         evidence=(Evidence(wanted.symptom.id, wanted.symptom.text, wanted.symptom.source),),
         remedies=tuple(_remedies(view, wanted, owner, asker)),
         certainty=Certainty.UNCERTAIN,
@@ -77,6 +87,19 @@ def _finding(view: View, wanted: Wanted) -> Finding | None:
         explains=(wanted.symptom.id,),
         prior=0.5,
         fallback=True,
+    )
+
+
+def _never(view: View, wanted: Wanted, owner: str) -> str:
+    """Say that no release takes an argument, where what each of them takes is on record."""
+    record = load_record(view.matrix.folder, owner) if owner and wanted.lack is Lack.KEYWORD else None
+    names = (wanted.owner, f"{wanted.owner.partition('.')[0]}.__init__")
+    taken = next((record.keywords[name] for name in names if name in record.keywords), None) if record else None
+    if not taken or wanted.name in taken:
+        return ""
+    return (
+        f" No release of {owner} that was read takes it: {wanted.name} is not an argument (parameter, field) of"
+        f" {wanted.owner}, so that it is misspelt, meant for another call, or of documentation that is wrong."
     )
 
 
@@ -207,6 +230,7 @@ def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Re
     elif owner:
         yield from _before_major(view, owner)
     if wanted.lack is Lack.KEYWORD:
+        yield from _belongs(view, wanted)
         yield Remedy(f"Or remove {wanted.name} from the call, where no release takes it.")
     elif owner and not asker and "._" in wanted.module:
         yield Remedy(
@@ -226,6 +250,18 @@ def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Re
         f"Upgrade {both}, or downgrade to the releases that the asking code names in its requirements.",
         pip_install(*names, options="-U"),
     )
+
+
+def _belongs(view: View, wanted: Wanted) -> Iterator[Remedy]:
+    """Name the call of transformers that takes an argument which another one refused."""
+    if wanted.name in _OF_LOADING:
+        yield Remedy(
+            f"{wanted.name} is an argument of from_pretrained: load the model with it and hand the model over,"
+            f" or pass model_init_kwargs={{'{wanted.name}': …}} where a trainer's config takes that."
+        )
+    facts = key_facts(view.matrix, "transformers") if wanted.owner.partition(".")[0].endswith("Trainer") else None
+    if facts and facts.span(wanted.name):
+        yield Remedy(f"{wanted.name} is a field of TrainingArguments (SFTConfig, …): set it there, as args=.")
 
 
 def _newest_lacks(view: View, wanted: Wanted, owner: str) -> bool:

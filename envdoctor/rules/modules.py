@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
-from envdoctor.commands import ANY, pip_install
+from envdoctor.commands import ANY, commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
@@ -48,9 +48,15 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
     whose = f"it comes with {name}{part}" if known else "which package brings it is not on record"
     if system := system_without_wheel(view, name) if known and not installed else "":
         whose += f", of which no release has a wheel for {system}"
+    asked = not installed and normalise(name) in {
+        normalise(one.partition("[")[0]) for one in view.asked_of_installers
+    }
     elsewhere = (
         f"{name} {installed} is listed, so the failing process runs another interpreter or a broken install."
         if installed
+        else f"An installer was asked for {name} all the same: it belongs to another Python (the system's pip3,"
+        " another environment) than the one that runs, or it failed."
+        if asked
         else "It is not among the distributions told."
     )
     return Finding(
@@ -61,6 +67,7 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
             *_elsewhere(name, system),
+            *((_same_python(name),) if asked or installed else ()),
             *((_installing(name, row),) if known else _finding_out()),
             Remedy(
                 "See which interpreter runs; a launcher (deepspeed, accelerate, torchrun, jupyter) of another"
@@ -74,6 +81,14 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
         explains=(symptom.id,),
         prior=0.6,
         fallback=True,
+    )
+
+
+def _same_python(name: str) -> Remedy:
+    return Remedy(
+        "Install it with the pip of the interpreter that runs (activate its environment, venv or conda, first):"
+        " python -m pip, with the same python that starts the program.",
+        commands("python -m pip install {}", name),
     )
 
 
