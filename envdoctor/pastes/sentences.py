@@ -60,7 +60,8 @@ _REPORTS = re.compile(
     r"(?:\b|_)(?:loss|grad_norm)\b[^.?!]{0,20}\bnan\b|"
     r"(?:\b|_)loss ?(?:is |of |becomes |stays |goes to |always |= ?|: ?){1,2}0(?:\.0{1,8})?\b|"
     r"\b(?:garbage|gibberish|garbled)\b|\bsame (?:problem|issue|error)\b|(?<![a-z])OOM(?![a-z])|"
-    r"报错|失败|崩溃|卡住|卡死|爆显存|无法|出现错误"
+    r"报错|失败|崩溃|卡住|卡死|爆显存|无法|出现[^。？?]{0,24}?(?i:错误|异常|问题|nan|为 ?0)|变成 ?(?i:nan)|不收敛|没反应|没有反应|"
+    r"一直(?:卡|报|不动|是 ?0|为 ?0|加载不)"
 )
 """Words by which a person tells of a failure that happened."""
 _SUPPOSED = re.compile(

@@ -48,6 +48,8 @@ class Availability:
     """Whether some wheel suits the operating system that is told; True where none is."""
     glibc: tuple[int, int]
     """The lowest C library that its wheels for Linux ask for; 0.0 where there are none."""
+    linux_alone: bool = False
+    """Whether all of its wheels are for Linux, and it has no source."""
 
 
 _UNKNOWN = Availability(frozenset(), any_python=True, source=False, versions=0, here=True, glibc=(0, 0))
@@ -128,7 +130,7 @@ def availability(snapshot: Snapshot, package: Package, specifier: str, system: s
     systems = [_PLATFORMS[system]] if system in _PLATFORMS else ["linux", "win"]
     minors: dict[str, set[int]] = {name: set() for name in systems}
     any_python = source = False
-    here, floors = len(systems) > 1, set[tuple[int, int]]()
+    here, floors, platforms = len(systems) > 1, set[tuple[int, int]](), set[str]()
     for mask, files in package.file_groups():
         if not mask & chosen:
             continue
@@ -139,12 +141,15 @@ def availability(snapshot: Snapshot, package: Package, specifier: str, system: s
             python, abi, platform = snapshot.tags[file.tag].split("-")
             any_python |= python.startswith("py") or abi == "abi3"
             here |= platform == "any" or systems[0] in platform
+            platforms.add(platform)
             asked = filter(None, map(parse_manylinux, platform.split(".")))
             floors |= {glibc for glibc, arch in asked if arch == "x86_64"}
             _note(minors, python, platform)
     found = [m for m in minors.values() if m]
     joint = frozenset(set.intersection(*found)) if found else frozenset[int]()
-    return Availability(joint, any_python, source, chosen.bit_count(), here, min(floors, default=(0, 0)))
+    lowest = min(floors, default=(0, 0))
+    alone = bool(platforms) and not source and all("linux" in platform for platform in platforms)
+    return Availability(joint, any_python, source, chosen.bit_count(), here, lowest, alone)
 
 
 def _note(minors: Mapping[str, set[int]], python: str, platform: str) -> None:
@@ -316,6 +321,8 @@ def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -
     )
     if since:
         summary += f"; those for {since}"
+    if system is None and have.linux_alone:
+        summary += "; they are for Linux alone: on Windows and macOS there is none"
     newest = _newest_offered(symptom)
     if not have.here:
         which = f"{name}{symptom.captured['specifier']}" if newest else f"no release of {name}"
@@ -350,6 +357,11 @@ def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -
 
 def _another_system(have: Availability, system: str | None) -> Iterator[Remedy]:
     """Offer Linux where no wheel is for the system that is told."""
+    if have.linux_alone and system is None:
+        yield Remedy(
+            "On Windows install it in WSL 2, leave it out where it is optional, or take a build that others make"
+            " for Windows (triton-windows for triton)."
+        )
     if not have.here:
         yield on_linux("Install it", "where its wheels are.", windows=system == "windows")
 
