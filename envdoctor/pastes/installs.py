@@ -16,7 +16,9 @@ CONTINUED = 12
 """Lines of a command that are read."""
 _COMMAND = re.compile(r"\b(?:pip3?|uv(?: pip)?|poetry|pdm) (?:install|add|sync)\b(.{1,600})")
 _PIN = re.compile(rf"(?<![\w./=-])([A-Za-z][\w.-]{{1,60}})(?:\[[\w,-]{{1,60}}\])?==({VERSION})(?![\w.*])")
-_BARE = re.compile(r"(?<![\w./=:@-])([A-Za-z][\w.-]{1,60}(?:\[[\w,-]{1,60}\])?)(?=[\s'\"`,;)<>=!~\u3002\uff0c]|$)")
+_BARE = re.compile(
+    r"(?<![\w./=:@-])([A-Za-z][\w.-]{1,60}(?:\[[\w,-]{1,60}\])?)(?=[\s'\"`,;)<>=!~\u3002\uff0c]|$)"
+)
 _OPTION = re.compile(r"\s--?[A-Za-z][\w-]*(?:[= ](?:https?://|\.{0,2}/|\w+\.(?:txt|toml)|:)\S*)?")
 _ENDS = re.compile(r"[`|&;#]|&&|\s(?:and|but|then|it|in|on|to|for|with|from|i)\s")
 _MOVED = re.compile(

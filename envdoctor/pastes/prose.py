@@ -30,7 +30,9 @@ _NO_FACT = re.compile(
 )
 _EXAMPLE = re.compile(r"(?i)\((?:e\.? ?g\b|i\.? ?e\b|for example\b|such as\b|like\b)[^()\n]{0,80}\)")
 """What a message names as an example is nobody's card."""
-_TOUCHING = re.compile(r"(?<=[\u3040-\u9fff])(?=[A-Za-z])|(?<=[A-Za-z\d])(?=[\u3040-\u9fff])(?![卡张块个的系])")
+_TOUCHING = re.compile(
+    r"(?<=[\u3040-\u9fff])(?=[A-Za-z])|(?<=[A-Za-z\d])(?=[\u3040-\u9fff])(?![卡张块个的系])"
+)
 """Where a word in Latin letters touches ideographs, which set no blanks."""
 _DEMANDED = re.compile(r"(?i)\bdepends? on [^,;]{0,120}?(?=[,;]|$| and | but | or )")
 """What metadata ask for, which need not be there."""

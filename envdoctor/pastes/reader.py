@@ -76,6 +76,8 @@ SIGNS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """The readers of single kinds of text, and of each what stands in all that it reads, in lower case."""
+_NO_FACT = (NOT_JUDGED, TOLD_CAUSE, TOLD_WAY, INSTALLING)
+"""How notes begin that tell nothing of a machine."""
 _SENTENCE = 6
 """Words of the shortest sentence, but in scripts that set no blanks."""
 
@@ -113,7 +115,7 @@ def parse_paste(
         facts,
         errors=tuple(error for error in facts.errors if error.kind != "said"),
         warnings=(),
-        notes=tuple(note for note in facts.notes if not note.startswith((NOT_JUDGED, TOLD_CAUSE, TOLD_WAY, INSTALLING))),
+        notes=tuple(note for note in facts.notes if not note.startswith(_NO_FACT)),
     )
     if told == Facts(origin="paste"):
         return replace(facts, unread={name or file_name or "the paste": NOTHING_READ})

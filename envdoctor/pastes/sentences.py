@@ -60,8 +60,8 @@ _REPORTS = re.compile(
     r"(?:\b|_)(?:loss|grad_norm)\b[^.?!]{0,20}\bnan\b|"
     r"(?:\b|_)loss ?(?:is |of |becomes |stays |goes to |always |= ?|: ?){1,2}0(?:\.0{1,8})?\b|"
     r"\b(?:garbage|gibberish|garbled)\b|\bsame (?:problem|issue|error)\b|(?<![a-z])OOM(?![a-z])|"
-    r"报错|失败|崩溃|卡住|卡死|爆显存|无法|出现[^。？?]{0,24}?(?i:错误|异常|问题|nan|为 ?0)|变成 ?(?i:nan)|不收敛|没反应|没有反应|"
-    r"一直(?:卡|报|不动|是 ?0|为 ?0|加载不)"
+    r"报错|失败|崩溃|卡住|卡死|爆显存|无法|出现[^。？?]{0,24}?(?:错误|异常|问题|nan|为 ?0)|变成 ?nan|不收敛|"
+    r"没反应|没有反应|一直(?:卡|报|不动|是 ?0|为 ?0|加载不)"
 )
 """Words by which a person tells of a failure that happened."""
 _SUPPOSED = re.compile(
@@ -105,7 +105,8 @@ _CODE = re.compile(
 )
 """How a line of code or a command begins or ends."""
 _PRINTS = re.compile(
-    r"(?i)\b(?:not found|nothing to|not (?:a )?valid|invalid|must (?:be|have|match)|no such|unknown|unable to|not in|"
+    r"(?i)\b(?:not found|nothing to|not (?:a )?valid|invalid|must (?:be|have|match)|no such|unknown|"
+    r"unable to|not in|"
     r"no \w+ (?:left|available|found)|too (?:large|small|old|many|few))\b"
 )
 """Words by which a program tells why it stops, though no trouble by themselves."""

@@ -6,7 +6,6 @@ What no recorded interface answers is at least told with both packages and the r
 from __future__ import annotations
 
 import builtins
-import sys
 from collections.abc import Iterable, Iterator
 
 from envdoctor import lazy_re as re
@@ -21,6 +20,7 @@ from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import day_of, first_after, newest_on, package_facts, told_day
 from envdoctor.rules.import_chains import package_of
 from envdoctor.rules.interface_lookup import Missing, distribution_of, find_missing, is_contradicted, spelt_as
+from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
 
 ID = "RELEASES-APART"
@@ -66,7 +66,7 @@ def _finding(view: View, wanted: Wanted) -> Finding | None:
     owner, asker = _owner(view, wanted), asking_package(view, wanted.asker)
     asker = "" if asker == owner else asker
     what = _what(wanted)
-    if wanted.module.partition(".")[0] in sys.stdlib_module_names:
+    if is_standard(view, wanted.module):
         return None  # which Python has the name, or whose file hides the module, is told elsewhere
     if not what or not (owner or (asker and (wanted.lack is not Lack.MEMBER or _is_of_stack(wanted, asker)))):
         return None
@@ -94,12 +94,15 @@ def _never(view: View, wanted: Wanted, owner: str) -> str:
     """Say that no release takes an argument, where what each of them takes is on record."""
     record = load_record(view.matrix.folder, owner) if owner and wanted.lack is Lack.KEYWORD else None
     names = (wanted.owner, f"{wanted.owner.partition('.')[0]}.__init__")
-    taken = next((record.keywords[name] for name in names if name in record.keywords), None) if record else None
+    taken = (
+        next((record.keywords[name] for name in names if name in record.keywords), None) if record else None
+    )
     if not taken or wanted.name in taken:
         return ""
     return (
-        f" No release of {owner} that was read takes it: {wanted.name} is not an argument (parameter, field) of"
-        f" {wanted.owner}, so that it is misspelt, meant for another call, or of documentation that is wrong."
+        f" No release of {owner} that was read takes it: {wanted.name} is not an argument (parameter,"
+        f" field) of {wanted.owner}, so that it is misspelt, meant for another call,"
+        " or of documentation that is wrong."
     )
 
 
@@ -257,10 +260,12 @@ def _belongs(view: View, wanted: Wanted) -> Iterator[Remedy]:
     """Name the call of transformers that takes an argument which another one refused."""
     if wanted.name in _OF_LOADING:
         yield Remedy(
-            f"{wanted.name} is an argument of from_pretrained: load the model with it and hand the model over,"
-            f" or pass model_init_kwargs={{'{wanted.name}': …}} where a trainer's config takes that."
+            f"{wanted.name} is an argument of from_pretrained: load the model with it and hand the model"
+            f" over, or pass model_init_kwargs={{'{wanted.name}': …}} where a trainer's config takes that."
         )
-    facts = key_facts(view.matrix, "transformers") if wanted.owner.partition(".")[0].endswith("Trainer") else None
+    facts = (
+        key_facts(view.matrix, "transformers") if wanted.owner.partition(".")[0].endswith("Trainer") else None
+    )
     if facts and facts.span(wanted.name):
         yield Remedy(f"{wanted.name} is a field of TrainingArguments (SFTConfig, …): set it there, as args=.")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 
 from envdoctor.commands import ANY, commands, pip_install
@@ -12,13 +11,14 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import is_recorded
+from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
 from envdoctor.rules.wheels import on_linux, system_without_wheel
 
 
 def check_missing_modules(view: View) -> Iterable[Finding]:
     """Find top-level modules that are not installed in the interpreter that failed."""
-    seen = [s for s in view.facts.symptoms if s.id == "SYM-NO-MODULE" and _is_top_level(s)]
+    seen = [s for s in view.facts.symptoms if s.id == "SYM-NO-MODULE" and _is_top_level(view, s)]
     if not seen:
         raise Skip("no missing module was pasted")
     spelt = {s.captured["module"].lower(): s for s in seen}
@@ -26,10 +26,10 @@ def check_missing_modules(view: View) -> Iterable[Finding]:
         yield _finding(view, symptom.captured["module"], symptom)
 
 
-def _is_top_level(symptom: Symptom) -> bool:
+def _is_top_level(view: View, symptom: Symptom) -> bool:
     module = symptom.captured.get("module", "")
     named = module.isascii() and module.isidentifier()
-    return named and module not in sys.stdlib_module_names - {"distutils"}
+    return named and (module == "distutils" or not is_standard(view, module))
 
 
 def find_distribution(view: View, module: str) -> tuple[str, tables.ImportNameRow | None]:
@@ -54,8 +54,8 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
     elsewhere = (
         f"{name} {installed} is listed, so the failing process runs another interpreter or a broken install."
         if installed
-        else f"An installer was asked for {name} all the same: it belongs to another Python (the system's pip3,"
-        " another environment) than the one that runs, or it failed."
+        else f"An installer was asked for {name} all the same: it belongs to another Python (the system's"
+        " pip3, another environment) than the one that runs, or it failed."
         if asked
         else "It is not among the distributions told."
     )
@@ -86,8 +86,8 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
 
 def _same_python(name: str) -> Remedy:
     return Remedy(
-        "Install it with the pip of the interpreter that runs (activate its environment, venv or conda, first):"
-        " python -m pip, with the same python that starts the program.",
+        "Install it with the pip of the interpreter that runs (activate its environment, venv or conda,"
+        " first): python -m pip, with the same python that starts the program.",
         commands("python -m pip install {}", name),
     )
 

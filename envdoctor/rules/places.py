@@ -27,7 +27,9 @@ def place_finding(view: View, error: ErrorSeen, empty: bool) -> Finding | None:
     if not empty and error.kind != "cut" and not _is_torn(error.text.partition(":")[2].strip()):
         return None
     row = _row(view, error)
-    return row and _finding(
+    if row is None:
+        return None
+    return _finding(
         row,
         error,
         f"the text ends before the error itself; it fell while {row.during}: {row.usual}",
@@ -40,7 +42,9 @@ def place_finding(view: View, error: ErrorSeen, empty: bool) -> Finding | None:
 def beside_place(view: View, error: ErrorSeen) -> Finding | None:
     """Return what was done where an error with a message was raised; None where no row knows the place."""
     row = _row(view, error)
-    return row and _finding(
+    if row is None:
+        return None
+    return _finding(
         row,
         error,
         f"it fell while {row.during}: {row.usual}",

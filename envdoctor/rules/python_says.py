@@ -6,7 +6,6 @@ not found: such sentences are the same whoever runs, so that what they mean can 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 
 from envdoctor import lazy_re as re
@@ -19,6 +18,7 @@ from envdoctor.rules.generations import asking_package
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.messages import distinct
 from envdoctor.rules.newest import newest_ways
+from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
@@ -107,7 +107,7 @@ def stdlib_finding(view: View, error: ErrorSeen) -> Finding | None:
     """Return the answer where a module of Python itself lacks what an installed package asks of it."""
     match = _MEMBER.search(error.text)
     module = (match and match["module"]) or ""
-    return python_finding(view, error) if module.partition(".")[0] in sys.stdlib_module_names else None
+    return python_finding(view, error) if module and is_standard(view, module) else None
 
 
 def none_called(view: View, error: ErrorSeen) -> Finding | None:
@@ -224,7 +224,7 @@ def _module(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told | No
     if not rest:
         return (
             None
-            if top in sys.stdlib_module_names
+            if is_standard(view, top)
             else _absent(top, name, known=package_facts(view, name) is not None)
         )
     return _Told(
@@ -271,7 +271,7 @@ def _absent(module: str, name: str, known: bool) -> _Told:
 def _name(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told:
     name, module = told["name"], told["module"]
     top = module.partition(".")[0]
-    here, owner = top in sys.stdlib_module_names, distribution_of(view.matrix, top)
+    here, owner = is_standard(view, top), distribution_of(view.matrix, top)
     ways = (
         Remedy(
             "See which file is imported; rename a file of your own that bears that name.",
@@ -294,7 +294,7 @@ def _name(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told:
 def _member(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told | None:
     module, owner = told.get("module", ""), told.get("owner", "")
     what = told.get("member") or told.get("state", "")
-    if module.partition(".")[0] in sys.stdlib_module_names:
+    if module and is_standard(view, module):
         return _name(view, error, {"name": what, "module": module})
     if owner in _MEMBERS_OF_PYTHON or owner == "NoneType":
         return None

@@ -309,8 +309,8 @@ def _apart(view: View, unmet: Unmet) -> Iterator[Remedy]:
         )
     if _brought(view, unmet):
         yield Remedy(
-            "Or install what was asked for without its requirements (--no-deps; from source or in the image that"
-            " its project gives for this accelerator), where what is there already serves it."
+            "Or install what was asked for without its requirements (--no-deps; from source or in the image"
+            " that its project gives for this accelerator), where what is there already serves it."
         )
 
 

@@ -187,7 +187,7 @@ def _same_words(one: str, other: str) -> bool:
 def _answers(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Iterator[Finding]:
     """Yield what can be said of an error that no cause accounts for, the best first.
 
-    A guess about releases says nothing of what the message means: where that can be told, it stands beside it.
+    A guess about releases says nothing of what the message means: where that can be told, it stands beside.
     """
     first = _answer(view, error, checks)
     yield with_detour(view, first, error) if first.id != UNEXPLAINED else first

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -20,6 +19,7 @@ from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.no_packages import missed_as_a_name, of_a_module, of_python
 from envdoctor.rules.ranges import parse_version, range_satisfies, version_satisfies
+from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
@@ -74,7 +74,7 @@ def check_wheels(view: View) -> Iterable[Finding]:
             yield from _judge(view, snapshot, package, symptom)
         elif symptom.captured.get("offered", "").startswith("none"):
             name = normalise(symptom.captured["name"])
-            own = name.replace("-", "_") in sys.stdlib_module_names
+            own = is_standard(view, name.replace("-", "_"))
             if missed := missed_as_a_name(view, name):
                 yield of_a_module(name, missed, symptom)
             else:
@@ -359,8 +359,8 @@ def _another_system(have: Availability, system: str | None) -> Iterator[Remedy]:
     """Offer Linux where no wheel is for the system that is told."""
     if have.linux_alone and system is None:
         yield Remedy(
-            "On Windows install it in WSL 2, leave it out where it is optional, or take a build that others make"
-            " for Windows (triton-windows for triton)."
+            "On Windows install it in WSL 2, leave it out where it is optional, or take a build that others"
+            " make for Windows (triton-windows for triton)."
         )
     if not have.here:
         yield on_linux("Install it", "where its wheels are.", windows=system == "windows")
