@@ -50,9 +50,11 @@ _REPORTS = re.compile(
     r"\b(?:can(?:not|['’]?t| not)|could(?:n['’]?t| not)|(?:un|not )able to) "
     r"(?:be (?:loaded|found|used|installed|imported|opened|run|started|initiali[sz]ed|built)|get|run|"
     r"start|load|use|install|import|train|see|detect|build|compile|launch|open|connect|access|download|resume|"
-    r"save|make|create|allocate|initiali[sz]e|locate|find (?!any|specific|info)|fine-?tune|infer)\b|"
+    r"save|make|create|allocate|initiali[sz]e|locate|find "
+    r"(?!any|specific|info|the (?:part|code|place|reason|doc|line|right))|fine-?tune|infer)\b|"
     r"(?-i:\b[A-Z][a-z]\w{1,40}(?:Error|Exception)\b)|"
     r"\b(?:very|too|much|extremely|so|super|painfully|terribly|incredibly|really|insanely) slow|"
+    r"\bis missing\b|\bis incompatible with\b|"
     r"\b(?:seems?|appears?) (?:to be )?not |\bnot (?:detected|recogni[sz]ed)\b|"
     r"\btak(?:es|ing) (?:too|so|very) long|"
     r"\bcomplain\w{0,3}\b|\bdie[sd]\b|\bwon['’]?t (?:load|start|run|work|fit)\b|\bmessage that\b|"
@@ -93,6 +95,8 @@ _OF_A_BUG = re.compile(
 """Headings of the forms in which a failure is reported."""
 _POST = 12
 """Lines of the longest text without a title that is taken for a person's."""
+_OPENING = 3
+"""Lines of which one is a sentence where a person opens a text."""
 _OF_A_PROCESS = r"(?:\([A-Za-z][\w -]{0,40} pid=\d{1,9}[^)\n]{0,24}\)|\[(?:rank|default|worker)?\d{1,4}\]:?)"
 """How programs of several processes begin a line."""
 _LOGGED = re.compile(rf"[\s\[]{{0,4}}(?:{_OF_A_PROCESS}\s{{0,4}})?[\s\[]{{0,4}}(?:WARN(?:ING)?|INFO|DEBUG)\b")
@@ -196,13 +200,21 @@ def _reporting(lines: Sequence[str], told: Iterable[tuple[int, str]]) -> Iterato
 
 
 def _is_post(lines: Sequence[str]) -> bool:
-    """True for a text that is short but for the output and code that it shows in blocks."""
-    return sum(bool(line.strip()) and not fenced for _, line, fenced in apart_from_blocks(lines)) <= _POST
+    """True for a text that a person opens, or that is short but for the output that it shows in blocks."""
+    written = [line for _, line, fenced in apart_from_blocks(lines) if line.strip() and not fenced]
+    opened = any(_is_a_persons(line) and is_sentence(line, titled=False) for line in written[:_OPENING])
+    return opened or len(written) <= _POST
 
 
 def _is_a_persons(line: str) -> bool:
     """True for a line that no program wrote: it begins like none, and most of its words are plain."""
-    if _NO_PERSON.match(line) or _OF_PROGRAM.search(line) or is_logged(line) or is_generated(line):
+    announces = line.rstrip().endswith(":") and _plain(line.split()) >= _WORDS
+    if (
+        (_NO_PERSON.match(line) and not announces)
+        or _OF_PROGRAM.search(line)
+        or is_logged(line)
+        or is_generated(line)
+    ):
         return False
     words = line.split()
     return not line.isascii() or _plain(words) >= _SHARE * len(words)

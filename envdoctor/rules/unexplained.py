@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import REPORTED, STOPPED, ErrorSeen, Symptom
+from envdoctor.facts import ASKED, REPORTED, STOPPED, ErrorSeen, Symptom
 from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcome, Severity
 from envdoctor.matrix import Matrix, tables
 from envdoctor.rules.base import UNEXPLAINED
@@ -119,7 +119,9 @@ def find_unexplained(
             yield from [beside] if beside else _beside(view, error, about[0].id)
         error = None
     if error is not None:
-        yield from _answers(view, error, checks)
+        asked = error.kind == "logged" and ASKED in view.facts.notes  # what a question quotes in passing
+        for answer in _answers(view, error, checks):
+            yield replace(answer, severity=Severity.WARNING) if asked else answer
 
 
 def _accounted_for(view: View, error: ErrorSeen, explained: set[str], findings: Sequence[Finding]) -> bool:
