@@ -250,7 +250,7 @@ def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Re
         return
     both = f"{' and '.join(names)}{' together' if names[1:] else ''}"
     yield Remedy(
-        f"Upgrade {both}, or downgrade {owner or asker} to the release that the asking code names in its"
+        f"Upgrade {both}, or downgrade {owner or 'what it calls'} to the release that the asking code names in its"
         " requirements.",
         pip_install(*names, options="-U"),
     )

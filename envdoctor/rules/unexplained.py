@@ -33,7 +33,7 @@ from envdoctor.rules.told import ID as TOLD
 from envdoctor.rules.told import told_finding
 from envdoctor.rules.view import View
 from envdoctor.rules.weighing import KILLS, was_killed_after
-from envdoctor.rules.written_for import written_for_finding
+from envdoctor.rules.written_for import companions_finding, written_for_finding
 from envdoctor.values import replace
 
 _WEAK = frozenset({"cut", "logged", "said"})
@@ -205,7 +205,7 @@ def _beside(view: View, error: ErrorSeen, but: str) -> Iterator[Finding]:
     if error.kind == "said":
         return
     read = None if but in _READ else _read(view, error)
-    read = read or beside_place(view, error)
+    read = read or companions_finding(view, error) or beside_place(view, error)
     if read is not None and read.id != but:
         yield replace(read, prior=_BESIDE)
     if but not in _READ and but != TOLD and (told := told_finding(view, error)):
