@@ -91,7 +91,9 @@ def _finding(view: View, wanted: Wanted) -> Finding | None:
 
 
 def _never(view: View, wanted: Wanted, owner: str) -> str:
-    """Say that no release takes an argument, where what each of them takes is on record."""
+    """Say that no release takes an argument or has a name, where what each of them has is on record."""
+    if owner and wanted.lack is Lack.NAME:
+        return _never_had(view, wanted, owner)
     record = load_record(view.matrix.folder, owner) if owner and wanted.lack is Lack.KEYWORD else None
     names = (wanted.owner, f"{wanted.owner.partition('.')[0]}.__init__")
     taken = (
@@ -103,6 +105,17 @@ def _never(view: View, wanted: Wanted, owner: str) -> str:
         f" No release of {owner} that was read takes it: {wanted.name} is not an argument (parameter,"
         f" field) of {wanted.owner}, so that it is misspelt, meant for another call,"
         " or of documentation that is wrong."
+    )
+
+
+def _never_had(view: View, wanted: Wanted, owner: str) -> str:
+    record = load_record(view.matrix.folder, owner)
+    if record is None or any(wanted.name in names for names in record.names.values()):
+        return ""
+    return (
+        f" No release of {owner} that was read has it under that name anywhere: it is of another package,"
+        f" of a newer release, or of a fork (a project's own modified copy of {owner}, which its repository"
+        " installs)."
     )
 
 
@@ -228,6 +241,12 @@ def _is_ours(view: View, name: str) -> bool:
 def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Remedy]:
     yield from _misspelt(view, wanted, owner)
     yield from _elsewhere(view, wanted, owner)
+    if wanted.lack is Lack.NAME and not asker and _never(view, wanted, owner):
+        yield Remedy(
+            f"Install what the code's own instructions name for {wanted.name}: the package that has it, or"
+            f" the project's copy of {owner} (pip install -e . in its repository, in an environment of"
+            " its own)."
+        )
     if owner and asker:
         yield from of_one_time(view, owner, asker)
     elif owner:
@@ -250,8 +269,8 @@ def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Re
         return
     both = f"{' and '.join(names)}{' together' if names[1:] else ''}"
     yield Remedy(
-        f"Upgrade {both}, or downgrade {owner or 'what it calls'} to the release that the asking code names in its"
-        " requirements.",
+        f"Upgrade {both}, or downgrade {owner or 'what it calls'} to the release that the asking code names"
+        " in its requirements.",
         pip_install(*names, options="-U"),
     )
 

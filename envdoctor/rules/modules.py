@@ -13,7 +13,7 @@ from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import is_recorded
 from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
-from envdoctor.rules.wheels import on_linux, system_without_wheel
+from envdoctor.rules.wheels import has_linux_alone, on_linux, system_without_wheel
 
 
 def check_missing_modules(view: View) -> Iterable[Finding]:
@@ -51,6 +51,9 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
     asked = not installed and normalise(name) in {
         normalise(one.partition("[")[0]) for one in view.asked_of_installers
     }
+    alone = known and not installed and not system and has_linux_alone(view, name)
+    if alone:
+        whose += "; its wheels are for Linux alone (Windows and macOS are not supported by it)"
     elsewhere = (
         f"{name} {installed} is listed, so the failing process runs another interpreter or a broken install."
         if installed
@@ -66,7 +69,7 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
         cause=f"Python found no {module} on its path. {elsewhere}",
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
-            *_elsewhere(name, system),
+            *_elsewhere(name, system, alone),
             *((_same_python(name),) if asked or installed else ()),
             *((_installing(name, row),) if known else _finding_out()),
             Remedy(
@@ -98,8 +101,13 @@ def _installing(name: str, row: tables.ImportNameRow | None) -> Remedy:
     return Remedy(text, (command,), {}) if command else Remedy(text, pip_install(name), {name: ANY})
 
 
-def _elsewhere(name: str, system: str) -> Iterator[Remedy]:
-    """Offer Linux where no wheel is for the system that is told."""
+def _elsewhere(name: str, system: str, alone: bool) -> Iterator[Remedy]:
+    """Offer Linux where no wheel is for the system that is told, or for any other."""
+    if alone:
+        yield Remedy(
+            f"On Windows run it in WSL 2 or Docker, leave {name} out where it is optional, or take a build"
+            " that others make for Windows (triton-windows for triton)."
+        )
     if system:
         why = f"where {name} has wheels, or without what needs {name}."
         yield on_linux("Run it", why, windows=system == "Windows")

@@ -99,6 +99,14 @@ def system_without_wheel(view: View, name: str) -> str:
     return "" if have.here or have.source or not have.versions else _SYSTEMS[system]
 
 
+def has_linux_alone(view: View, name: str) -> bool:
+    """True where all wheels of a package are for Linux, there is no source, and no system is told."""
+    package = package_facts(view, name) if view.facts.host.os.get() is None else None
+    return (
+        package is not None and availability(load_snapshot(view.matrix.folder), package, "", None).linux_alone
+    )
+
+
 def _judge(view: View, snapshot: Snapshot, package: Package, symptom: Symptom) -> Iterable[Finding]:
     asked = symptom.captured.get("specifier", "")
     specifier, _, local = asked.partition("+")
