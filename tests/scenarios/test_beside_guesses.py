@@ -6,7 +6,7 @@ import pytest
 
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.facts import Facts
-from envdoctor.findings import Diagnosis, Finding, Severity
+from envdoctor.findings import Certainty, Diagnosis, Finding, Severity
 from envdoctor.matrix import load_matrix
 from envdoctor.pastes import parse_paste
 from envdoctor.rules.standard_modules import is_standard
@@ -151,3 +151,13 @@ def test_which_modules_are_pythons_own_is_of_the_told_python(
 ) -> None:
     text = f"Python {python}\n" if python else "torch==2.4.0\n"
     assert is_standard(View(read(text), load_matrix()), module) is standard
+
+
+def test_what_nothing_explains_reads_like_a_known_trouble() -> None:
+    text = "# cpu_adam cuda breaks with the torch here, only cpu ops are compiled at run time by DeepSpeed\n"
+    ids = [one.id for one in told(text)]
+    assert "READS-LIKE" in ids
+    hint = next(one for one in told(text) if one.id == "READS-LIKE")
+    assert hint.certainty is Certainty.UNCERTAIN
+    assert "DeepSpeed" in hint.summary
+    assert "READS-LIKE" not in [one.id for one in told("# It does not work\n\nMy thing fails.\n")]
