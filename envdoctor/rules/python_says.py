@@ -12,7 +12,7 @@ from envdoctor import lazy_re as re
 from envdoctor.commands import commands, pip_install
 from envdoctor.facts import ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.rules.calendar import is_recorded, package_facts
+from envdoctor.rules.calendar import has_newer, is_recorded, package_facts
 from envdoctor.rules.foreign import foreign_backend
 from envdoctor.rules.generations import asking_package
 from envdoctor.rules.interface_lookup import distribution_of
@@ -281,7 +281,7 @@ def _name(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told:
             "Take a Python that has the name: it came, or went, with one of its releases."
             if here
             else f"Upgrade {top}, or pin the release from which {name} was still there.",
-            () if here or not is_recorded(view, owner) else pip_install(owner, options="-U"),
+            () if here or not _has_later(view, owner) else pip_install(owner, options="-U"),
         ),
     )
     cause = (
@@ -289,6 +289,12 @@ def _name(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told:
         " imported is not that module but a file of its name."
     )
     return _Told(f"{module} has no {name} here", cause, ways if here else ways[::-1])
+
+
+def _has_later(view: View, name: str) -> bool:
+    """True where a release is on record that is newer than the one that is told, or none is told."""
+    version = view.version(name)
+    return is_recorded(view, name) and (version is None or has_newer(view, name, version))
 
 
 def _member(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told | None:

@@ -117,7 +117,10 @@ def find_unexplained(
             yield blamed
         elif about and all(f.certainty is Certainty.UNCERTAIN for f in about):
             beside = written_for_finding(view, error)
-            yield from [beside] if beside else _beside(view, error, about[0].id)
+            if beside is None and all(f.id == APART for f in about):
+                yield from _beside(view, error, about[0].id)
+            else:
+                yield from filter(None, [beside or told_finding(view, error)])
         error = None
     if error is not None:
         asked = error.kind == "logged" and ASKED in view.facts.notes  # what a question quotes in passing
