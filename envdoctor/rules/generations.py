@@ -182,9 +182,14 @@ def asking_package(view: View, frame: Frame | None) -> str:
         folders = re.split(r"[/\\\\]", frame.file)[:-1]
         names = {name: distribution_of(view.matrix, name) for name in reversed(folders) if name}
         package = next((name for name, whose in names.items() if _is_ours(view, whose)), "")
-        shortened = folders[0] if folders and "_" in folders[0] else ""
-        if not package and shortened and package_facts(view, names[shortened]) is not None:
-            package = shortened
+        first = folders[0] if folders else ""
+        compiled = frame.function.startswith(f"{first}.")  # Cython names the module before the function
+        if (
+            not package
+            and (compiled or "_" in first)
+            and package_facts(view, names.get(first, "")) is not None
+        ):
+            package = first
     return distribution_of(view.matrix, package) if package else ""
 
 
