@@ -120,15 +120,25 @@ def _sights(
         done = begin + match.end()
         captured = with_sizes({k: v.strip() for k, v in match.groupdict().items() if v is not None})
         key = tuple(sorted(captured.items()))
-        if (met := seen.get(key)) is not None:
-            seen[key] = replace(met, again=(*met.again, line)) if len(met.again) < AGAIN else met
-            continue
         first, last = begin + match.start(), begin + match.end()
+        quoted = _quoted(text, first, last, starts[line])
+        if (met := seen.get(key)) is not None:
+            seen[key] = _once_more(met, line, quoted)
+            continue
         spans = tuple(_spans(starts, first, last))
-        seen[key] = Sight(line, spans, _quoted(text, first, last, starts[line]), captured, pattern)
+        seen[key] = Sight(line, spans, quoted, captured, pattern)
         if len(seen) >= MATCHES_PER_SYMPTOM:
             break
     yield from seen.values()
+
+
+def _once_more(met: Sight, line: int, quoted: str) -> Sight:
+    """Return a signature that recurs; a title's words give way to the line itself."""
+    if len(met.again) >= AGAIN:
+        return met
+    if not met.text.startswith("# "):
+        return replace(met, again=(*met.again, line))
+    return replace(met, line=line, text=quoted, again=(met.line, *met.again))
 
 
 def _is_beside_code(text: str, starts: Sequence[int], position: int) -> bool:
