@@ -14,7 +14,7 @@ from envdoctor.pastes.log_fields import without_fields
             'time=2024-11-09T18:44:42 level=WARN source=gpu.go:252 msg="GPU inference disabled" required=avx',
             "WARNING: GPU inference disabled required=avx",
         ),
-        ('ollama | level=error msg="no \\"x\\"" err="exit status 2"', 'ollama | ERROR: no "x": exit status 2'),
+        ('a | level=error msg="no \\"x\\"" err="exit status 2"', 'a | ERROR: no "x": exit status 2'),
         ('{"level":"fatal","ts":1,"msg":"no GPU","error":null,"gpus":0}', "FATAL: no GPU gpus=0"),
         ('{"log":"CUDA out of memory\\n","stream":"stderr","time":"t"}', "CUDA out of memory"),
         ("run.py --log level=3", "run.py --log level=3"),
