@@ -19,7 +19,7 @@ from envdoctor.rules.asked import Lack, Wanted, wanted_of
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import day_of, first_after, newest_on, package_facts, told_day
 from envdoctor.rules.import_chains import package_of
-from envdoctor.rules.interface_lookup import Missing, distribution_of, find_missing, is_contradicted, spelt_as
+from envdoctor.rules.interface_lookup import distribution_of, find_missing, is_contradicted, spelt_as
 from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
 
@@ -52,14 +52,9 @@ def _has_it(view: View, wanted: Wanted) -> bool:
     """True where the release that is listed, or every one, has what is missed: that is told elsewhere."""
     return any(
         missing.sure
-        and (_has_every(missing) or (view.version(missing.library) and is_contradicted(view, missing)))
+        and (missing.in_all or (view.version(missing.library) and is_contradicted(view, missing)))
         for missing in find_missing(view, wanted)
     )
-
-
-def _has_every(missing: Missing) -> bool:
-    """True where no release that was read lacks it."""
-    return not missing.record.others(missing.spans)
 
 
 def _finding(view: View, wanted: Wanted) -> Finding | None:
@@ -226,9 +221,14 @@ def asking_package(view: View, frame: Frame | None) -> str:
         folders = re.split(r"[/\\\\]", frame.file)[:-1]
         names = {name: distribution_of(view.matrix, name) for name in reversed(folders) if name}
         package = next((name for name, whose in names.items() if _is_ours(view, whose)), "")
-        shortened = folders[0] if folders and "_" in folders[0] else ""
-        if not package and shortened and package_facts(view, names[shortened]) is not None:
-            package = shortened
+        first = folders[0] if folders else ""
+        compiled = frame.function.startswith(f"{first}.")  # Cython names the module before the function
+        if (
+            not package
+            and (compiled or "_" in first)
+            and package_facts(view, names.get(first, "")) is not None
+        ):
+            package = first
     return distribution_of(view.matrix, package) if package else ""
 
 

@@ -106,8 +106,9 @@ def find_unexplained(
     explained = {s for f in findings if f.severity is not Severity.NOTE for s in f.explains}
     apart = compared(view)
     if error is None:
-        left = [] if explained else [one for one in view.facts.symptoms if not _informs(view.matrix, one)]
-        left = left or [blame.symptom for blame in apart]
+        noted = {s for f in findings if f.certainty is not Certainty.UNCERTAIN for s in f.explains}
+        told = [one for one in view.facts.symptoms if one.id not in noted and not _informs(view.matrix, one)]
+        left = ([] if explained else told) or [blame.symptom for blame in apart]
         error = _as_error(left[-1]) if left else None
     elif _accounted_for(view, error, explained, findings):
         about = [f for f in findings if set(f.explains) & met_in(view, error)]
