@@ -60,11 +60,7 @@ class Request:
 
     def holds(self, environment: Mapping[str, str]) -> bool:
         """True when its marker holds in a marker environment."""
-        if not self.marker:
-            return True
-        from packaging.markers import Marker
-
-        return Marker(self.marker).evaluate({**environment, "extra": ""})
+        return not self.marker or _marker_holds(self.marker, environment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,16 +234,20 @@ def _from_index(line: str, written: str, source: str) -> Request | Carried:
 
 def _marker(text: str) -> str:
     """Return a marker that can be decided, `===` between texts as `==`; raises InvalidSpecifier."""
-    if not text:
-        return ""
+    told = text.replace("===", "==")
+    if told:
+        _marker_holds(told, {})
+    return told
+
+
+def _marker_holds(text: str, environment: Mapping[str, str]) -> bool:
+    """True when a marker holds in a marker environment; raises InvalidSpecifier for none that is decided."""
     from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
 
-    told = text.replace("===", "==")
     try:
-        Marker(told).evaluate({"extra": ""})
+        return Marker(text).evaluate({**environment, "extra": ""})
     except (InvalidMarker, UndefinedComparison, UndefinedEnvironmentName):
         raise InvalidSpecifier(text) from None
-    return told
 
 
 def _extras(text: str | None) -> tuple[str, ...]:
