@@ -233,7 +233,7 @@ def _installable(text: str, empty: bool) -> tuple[list[str], list[str]]:
     lines, left = [], []
     for line in text.splitlines():
         bare = line.split("#")[0].strip()
-        if NVCC.match(bare) or ("://" in bare and not bare.startswith("-")):
+        if NVCC.match(bare) or bare.startswith("-e ") or ("://" in bare and not bare.startswith("-")):
             left.append(re.split(r"[=@ ]", bare)[0])
         elif not (empty and re.match(r"(nvidia|cuda)-", bare)):
             lines.append(line)

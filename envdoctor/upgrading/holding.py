@@ -15,12 +15,12 @@ from envdoctor.solve.answer import PinSet
 from envdoctor.solve.goal import Goal
 from envdoctor.solve.pinning import pin
 from envdoctor.solve.requests import Request
+from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.upgrading import Found, judge_paths, moves_of_its_time
-from envdoctor.upgrading.uses import Kind
+from envdoctor.upgrading.uses import NAMED, Kind
 
 ROUNDS = 4
 """How often an answer may bring releases that lost something else."""
-_AT_IMPORT = frozenset((Kind.IMPORT, Kind.STAR, Kind.MODULE, Kind.PATH))
 
 
 def pinned_for_code(goal: Goal, matrix: Matrix, paths: Sequence[str]) -> PinSet:
@@ -52,12 +52,17 @@ def pinned_for_code(goal: Goal, matrix: Matrix, paths: Sequence[str]) -> PinSet:
 def _lost(goal: Goal, answer: PinSet, matrix: Matrix, paths: Sequence[str]) -> Mapping[str, Found]:
     """Return, by library, the use that ended first among those that the pinned releases do not have."""
     moves = dict(moves_of_its_time(goal.context.snapshot, {one.name: one.version for one in answer.pins}))
-    judged = judge_paths(matrix, moves, paths, (*_AT_IMPORT, Kind.KEYWORD))
+    whenever = {name: Move(move.new) for name, move in moves.items()}  # a name may have come and gone since
+    judged = (
+        judge_paths(matrix, moves, paths, (*NAMED, Kind.KEYWORD)),
+        judge_paths(matrix, whenever, paths, NAMED, moves),
+    )
     first: dict[str, Found] = {}
-    for found in filter(_fails, judged.failing):
+    for found in (one for part in judged for one in part.failing if _fails(one)):
         library = found.told.library or distribution_of(matrix, found.told.use.path)
-        known = first.get(library)
-        if known is None or Version(found.told.since) < Version(known.told.since):
+        since, known = Version(found.told.since), first.get(library)
+        old = moves[library].old if library in moves else None
+        if (old is None or since > old) and (known is None or since < Version(known.told.since)):
             first[library] = found
     return first
 
@@ -65,7 +70,7 @@ def _lost(goal: Goal, answer: PinSet, matrix: Matrix, paths: Sequence[str]) -> M
 def _fails(found: Found) -> bool:
     """True for what fails for certain once a file is imported, or a call made."""
     kind, certain = found.told.use.kind, found.told.certainty is Certainty.CERTAIN
-    sure = (certain and kind in _AT_IMPORT) or kind is Kind.KEYWORD
+    sure = (certain and kind in NAMED) or kind is Kind.KEYWORD
     return sure and bool(found.told.since) and Path(found.file).suffix in (".py", ".ipynb")
 
 

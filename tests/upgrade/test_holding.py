@@ -29,6 +29,12 @@ def test_an_import_that_the_newest_lost_holds_it_back_and_says_where(tmp_path: P
     assert any("train.py, line 2 asks for transformers.AdamW" in note for note in answer.notes)
 
 
+def test_a_name_that_came_and_went_within_the_time_of_the_code_holds_it_back(tmp_path: Path) -> None:
+    text = "from transformers.models.llama.modeling_llama import LlamaFlashAttention2\n"
+    answer = pinned(tmp_path, text, "transformers")
+    assert version(answer, "transformers") < (4, 48)
+
+
 @pytest.mark.parametrize(
     "text",
     [
