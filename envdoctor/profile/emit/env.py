@@ -11,8 +11,11 @@ if TYPE_CHECKING:
 
 
 def allocator_variable(plan: Plan) -> str:
-    """Return the variable's name: torch 2.10 took up the name without CUDA in it."""
-    older = plan.work.stack.within("torch", "<2.10")
+    """Return the variable's name: torch 2.10 took up the name without CUDA in it.
+
+    axolotl sets what it finds unset of both, and rounds requests up by the older one where only the newer is.
+    """
+    older = plan.work.trainer == "axolotl" or plan.work.stack.within("torch", "<2.10")
     return "PYTORCH_CUDA_ALLOC_CONF" if older else "PYTORCH_ALLOC_CONF"
 
 
