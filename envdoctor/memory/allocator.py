@@ -45,7 +45,7 @@ LOGGED = 0.06
 """In full training where a trainer cuts prompts off before the head, or has a value head: copies of some rows
 lie between whole ones."""
 
-NLL_FULL = 0.25
+NLL_FULL = 0.2
 """In full training where a cross entropy of half of the texts is added: blocks of scores that lie idle."""
 
 SIGHTED = 0.04
@@ -137,7 +137,7 @@ def _between(run: TrainingRun, churn: Churn) -> int:
     if run.parallel == "fsdp":
         return 0
     capped = run.scored * run.shape.vocab * settings_of(run).compute if run.shape.softcap else 0
-    return max(0, capped)
+    return max(churn.logits if run.grad_ckpt and run.grad_accum > 2 else 0, capped)
 
 
 def _decomposed(run: TrainingRun) -> int:

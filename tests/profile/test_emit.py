@@ -34,6 +34,13 @@ FOUR = ("RTX 4090",) * 4
             "PYTORCH_ALLOC_CONF=expandable_segments:True",
             {"torch": "2.9.1"},
         ),
+        (
+            "axolotl",
+            "env.sh",
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+            "PYTORCH_ALLOC_CONF=",
+            {"axolotl": "0.21.0", "torch": "2.11.0"},
+        ),
         ("axolotl", "train.yaml", "sdp_attention: true", "attn_implementation: sdpa", {"axolotl": "0.8.0"}),
         (
             "llamafactory",
