@@ -27,10 +27,6 @@ _CODE = re.compile(
     r"[^\n]{0,200}?[\"'][^\"'\n]{0,120}$"
 )
 """What stands before a text that code prints, looks for or compares."""
-_RAISED = re.compile(
-    r"[\s>]{0,8}(?:\[rank\d{1,4}\]:\s)?(?:\w{1,40}\.){0,4}[A-Z]\w{0,40}(?:Error|Exception): "
-)
-"""How Python prints what was raised: a line that begins so was printed."""
 _PASSED = re.compile(r"::test_\w{1,120} PASSED|\btest_\w{1,120} \.\.\. ok\b")
 _SET_TO = re.compile(r"^[\w ]{0,20}\b(?:is |was )?set to \d")
 _NOT = re.compile(

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import Symptom
@@ -26,6 +26,10 @@ _LISTED = re.compile(r"[ \t]{0,12}(\d{1,5})[ \t]")
 _RAN = re.compile(r"[ \t]{0,4}-{1,12}> ?(\d{1,5})\b")
 WINDOW = 4096
 """Characters around a needle that a pattern may look at."""
+AMID = 4
+"""Bytes from the middle of a template by which it is looked up."""
+_Sought = tuple[str, bytes, tables.SymptomRow]
+"""A needle, its line's template, and the row that it leads to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ def scan(
     vocabulary = b"\n".join(set(line_templates(lines) if templates is None else templates))
     starts = [0, *accumulate(len(line) + 1 for line in lines[:-1])]
     met: dict[tables.SymptomRow, list[str]] = {}
-    for needle, template, pattern in _sought(tuple(patterns)):
+    for needle, template, pattern in _near(vocabulary, _sought(tuple(patterns))):
         if template in vocabulary and needle in folded:
             met.setdefault(pattern, []).append(needle)
     found = [
@@ -80,11 +84,22 @@ def _fold(text: str) -> str:
 
 
 @lru_cache(maxsize=2)
-def _sought(patterns: tuple[tables.SymptomRow, ...]) -> list[tuple[str, bytes, tables.SymptomRow]]:
-    """Return the needles with their templates and rows, for all texts that are read by the same rows."""
+def _sought(patterns: tuple[tables.SymptomRow, ...]) -> dict[bytes, list[tuple[int, _Sought]]]:
+    """Return the needles with their templates, rows and places, by what stands amid a template."""
     told = [(needle, pattern) for pattern in patterns for needle in pattern.needles]
     templates = line_templates([needle for needle, _ in told]) if told else ()
-    return [(needle, template, pattern) for (needle, pattern), template in zip(told, templates, strict=True)]
+    sought: dict[bytes, list[tuple[int, _Sought]]] = {}
+    for place, ((needle, pattern), template) in enumerate(zip(told, templates, strict=True)):
+        start = len(template) - AMID >> 1
+        amid = template[start : start + AMID] if start >= 0 else b""
+        sought.setdefault(amid, []).append((place, (needle, template, pattern)))
+    return sought
+
+
+def _near(vocabulary: bytes, sought: Mapping[bytes, list[tuple[int, _Sought]]]) -> Iterator[_Sought]:
+    """Yield what may stand in the vocabulary, as the rows are ordered."""
+    there = {vocabulary[at : at + AMID] for at in range(len(vocabulary) - AMID + 1)} | {b""}
+    yield from (one for _, one in sorted(chain.from_iterable(sought[amid] for amid in sought.keys() & there)))
 
 
 def _sights(
@@ -105,15 +120,25 @@ def _sights(
         done = begin + match.end()
         captured = with_sizes({k: v.strip() for k, v in match.groupdict().items() if v is not None})
         key = tuple(sorted(captured.items()))
-        if (met := seen.get(key)) is not None:
-            seen[key] = replace(met, again=(*met.again, line)) if len(met.again) < AGAIN else met
-            continue
         first, last = begin + match.start(), begin + match.end()
+        quoted = _quoted(text, first, last, starts[line])
+        if (met := seen.get(key)) is not None:
+            seen[key] = _once_more(met, line, quoted)
+            continue
         spans = tuple(_spans(starts, first, last))
-        seen[key] = Sight(line, spans, _quoted(text, first, last, starts[line]), captured, pattern)
+        seen[key] = Sight(line, spans, quoted, captured, pattern)
         if len(seen) >= MATCHES_PER_SYMPTOM:
             break
     yield from seen.values()
+
+
+def _once_more(met: Sight, line: int, quoted: str) -> Sight:
+    """Return a signature that recurs; a title's words give way to the line itself."""
+    if len(met.again) >= AGAIN:
+        return met
+    if not met.text.startswith("# "):
+        return replace(met, again=(*met.again, line))
+    return replace(met, line=line, text=quoted, again=(met.line, *met.again))
 
 
 def _is_beside_code(text: str, starts: Sequence[int], position: int) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from envdoctor.facts import Observed
 from envdoctor.findings import Certainty, Finding, Move, Plan, Severity
+from envdoctor.matrix.driver_tables import ceiling_allows, least_driver, least_driver_row
 from envdoctor.plan.advice import advised
 from envdoctor.plan.case import Case
 from envdoctor.plan.courses import Course, brought, is_met
@@ -13,6 +14,8 @@ from envdoctor.plan.downloads import download_of
 from envdoctor.plan.following import identity
 from envdoctor.plan.installing import built_for, install_lines
 from envdoctor.plan.wishes import UNEXPLAINED
+from envdoctor.rules.foreign import foreign_backend
+from envdoctor.rules.view import View
 from envdoctor.solve.installer import Installations
 from envdoctor.solve.mending import has_wheel
 
@@ -96,6 +99,8 @@ def _doubts(case: Case, course: Course) -> Iterator[str]:
     for name, version in course.versions.items():
         if "+" not in version and (why := installations.barred({name: f"=={version}"})):
             yield why
+    if why := _driver_doubt(case, course):
+        yield why
     if course.remedy:
         yield from course.remedy.doubts
         if not isinstance(case.facts.environment.python, Observed):
@@ -107,6 +112,19 @@ def _doubts(case: Case, course: Course) -> Iterator[str]:
     for finding in case.meant:
         if finding.certainty is Certainty.UNCERTAIN and finding.severity is Severity.ERROR:
             yield f"{finding.id} is a guess"
+
+
+def _driver_doubt(case: Case, course: Course) -> str:
+    """Return what hangs on a driver that is not told: that it runs the CUDA a new torch is built with."""
+    cuda, driver = View(course.facts, case.matrix).torch_cuda.get(), case.facts.driver
+    if "torch" not in course.versions or cuda is None or driver.version.get() or driver.cuda.get():
+        return ""
+    before, row = case.view.torch_cuda.get(), least_driver_row(case.matrix, cuda)
+    if row is None or (before and ceiling_allows(before, cuda)) or foreign_backend(case.view):
+        return ""
+    least = least_driver(row, case.facts.host.os.get())
+    new = f"torch {course.versions['torch']} brings CUDA {cuda}"
+    return f"the driver is not told: {new}, which needs {least} or newer"
 
 
 def _host_words(finding: Finding) -> str:

@@ -42,6 +42,8 @@ _VERSIONED = re.compile(
     r"version\('([\w-]{2,40})'\)|\b(\w{2,40})\.__version__|\b_?([A-Za-z]{2,40}?)_?version\b"
 )
 _CAPABLE = frozenset({"get_device_capability", "has_device_capability", "is_device_capability", "capability"})
+_TOLD_CARD = re.compile(r"(?i)\bsm_?(\d{2,3})(?:\+| (?:and|or) (?:above|newer|later|higher|up)\b)")
+"""The least card that a message names itself."""
 _SWAPPED = {ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt}
 _COMPARED = {ast.Lt: "is below", ast.GtE: "is at least", ast.Gt: "is above", ast.LtE: "is at most"}
 _OLDER = {ast.Lt: ">={}", ast.LtE: ">{}", ast.Gt: "<={}", ast.GtE: "<{}"}
@@ -234,7 +236,9 @@ class _Speaker:
         return Said(f"{name}{asked} is not installed (or is older, or does not import)", ways)
 
     def _card(self, wanted: float, enough: bool) -> Said:
-        """Say which compute capability is asked for; the facts may tell the card's."""
+        """Say which compute capability is asked for, by the message first; the facts may tell the card's."""
+        if told := _TOLD_CARD.search(self.message):
+            wanted = float(told[1])
         asked = f"{wanted:g}" if wanted < 20 else f"{wanted // 10:.0f}.{wanted % 10:.0f}"
         asked = asked if "." in asked else f"{asked}.0"
         if enough:
@@ -317,6 +321,8 @@ def _capability(left: ast.expr, right: ast.expr) -> float:
     text = _text(left).lower()
     if not any(word in text for word in ("capability", "compute_cap", "sm_version", "cuda_arch", "major")):
         return 0
+    if isinstance(left, ast.Subscript) and _constant(left.slice) == 1:
+        return 0  # the minor number alone
     return _number(right)
 
 

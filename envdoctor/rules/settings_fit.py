@@ -48,16 +48,25 @@ def check_training(view: View) -> Iterable[Finding]:
     run, card = stated_run(view)
     from envdoctor.memory import predict
 
-    prediction = predict(run, card.constants)
-    expected = prediction.peak_allocated_bytes + card.constants.cuda_context
+    prediction = predict(run, card.constants, close=False)
     if prediction.device_bytes <= card.usable:
         return
-    certain = expected > card.usable and not _fits_in_chunks(view, run, card)
+    passed = _passes(prediction, card)
+    if not passed:  # the close bound takes longer, and is asked for where it decides
+        prediction = predict(run, card.constants)
+        if prediction.device_bytes <= card.usable:
+            return
+    certain = passed and not _fits_in_chunks(view, run, card)
     if not certain and not view.facts.symptoms:
         yield from _tight(view, card, prediction)
         return
     certain = certain and (bool(_oom(view)) or (sharding_told(view) and not _is_of_another_trouble(view)))
     yield _too_large(view, card, run, prediction, certain)
+
+
+def _passes(prediction: Prediction, card: OneCard) -> bool:
+    """True where what is allocated alone passes the card."""
+    return prediction.peak_allocated_bytes + card.constants.cuda_context > card.usable
 
 
 def _is_of_another_trouble(view: View) -> bool:
@@ -74,8 +83,7 @@ def _fits_in_chunks(view: View, run: TrainingRun, card: OneCard) -> bool:
     if run.trainer != "transformers":
         return False
     recipe = recipe_of(view.matrix.rows(tables.TrainerRow), "trl", "sft", _versions(view))
-    need = predict(replace(run, recipe=recipe), card.constants).peak_allocated_bytes
-    return need + card.constants.cuda_context <= card.usable
+    return not _passes(predict(replace(run, recipe=recipe), card.constants, close=False), card)
 
 
 def stated_run(view: View) -> tuple[TrainingRun, OneCard]:
@@ -165,7 +173,7 @@ def _training_remedies(view: View, run: TrainingRun, card: OneCard) -> Iterable[
     tried: set[TrainingRun] = {run}
     for text, change in changes:
         prediction = _changed(run, change, card, tried)
-        if prediction is not None and prediction.device_bytes <= card.usable:
+        if prediction is not None:
             yield Remedy(f"{text}: at most {prediction.device_bytes / GIB:.1f} GiB.")
     count = f" --gpus {card.count}" if card.count > 1 else ""
     yield Remedy(
@@ -187,7 +195,7 @@ def _unsharded(run: TrainingRun, card: OneCard) -> Mapping[str, object]:
 def _changed(
     run: TrainingRun, change: Mapping[str, object], card: OneCard, tried: set[TrainingRun]
 ) -> Prediction | None:
-    """Return the prediction of a changed run; None for one that cannot be, or was tried."""
+    """Return the prediction of a changed run; None for one that cannot be, does not fit, or was tried."""
     from envdoctor.memory import predict
 
     try:
@@ -197,7 +205,10 @@ def _changed(
     if changed in tried:
         return None
     tried.add(changed)
-    return predict(changed, card.constants)
+    if _passes(predict(changed, card.constants, close=False), card):
+        return None
+    prediction = predict(changed, card.constants)
+    return prediction if prediction.device_bytes <= card.usable else None
 
 
 def card_of(view: View) -> OneCard:

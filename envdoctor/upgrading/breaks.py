@@ -28,6 +28,12 @@ class Break:
     library: str = ""
     """The distribution, where the use's path does not tell it."""
 
+    @property
+    def short(self) -> str:
+        """The name without whose it is: a method told of its class and of whatever has it is one."""
+        told = self.name.removesuffix("()")
+        return told.rpartition(".")[2] or told
+
 
 def by_rename(use: Use, shown: str, row: tables.RenameRow, move: Move) -> Break:
     """Return a use that a row of renames tells of; warned of where its release is still to come."""

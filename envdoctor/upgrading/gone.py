@@ -50,6 +50,12 @@ def gone_since(record: Record, spans: Spans, move: Move) -> str | None:
     return record.versions[max(ended) + 1] if ended else None
 
 
+def is_within(whole: Spans, spans: Spans) -> bool:
+    """True where what ended last stood, when it ended, beside something that went on."""
+    end = max((last for _, last in spans), default=-1)
+    return any(first <= end < last for first, last in whole)
+
+
 def come_since(record: Record, spans: Spans, move: Move) -> str | None:
     """Return the release since which the new one has something; None where it has not, or always had."""
     place = record.place(move.new)

@@ -40,6 +40,7 @@ from envdoctor.upgrading.gone import (
     is_another,
     is_covered,
     is_inner,
+    is_within,
     left_of,
     lives,
     methods_left,
@@ -118,7 +119,7 @@ class Judge:
         uses = [use for use in uses if not use.guarded or self._fails_too(use)]
         for use in sorted(uses, key=lambda use: use.kind is Kind.KEY):
             for found in self._broken(use, uses, libraries):
-                name = "" if use.kind is Kind.KEY else found.name
+                name = "" if use.kind is Kind.KEY else found.short
                 if (use.place, name) not in seen:
                     seen |= {(use.place, name), (use.place, "")}
                     yield found
@@ -287,8 +288,9 @@ class Judge:
             return Break(use, shown, ended, certainty=Certainty.LIKELY) if ended else None
         if not spans:
             return self._handed_on(use, owner, record, move)
+        function = "." not in owner and is_telling(use.name) and is_within(told.get("**", ()), spans)
         if open_ and (
-            not is_class(short)
+            not (is_class(short) or function)
             or callable_.endswith(SETTINGS)
             or any(record.has(entries.get(use.name, ()), move.new) for entries in record.keywords.values())
         ):

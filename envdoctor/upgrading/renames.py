@@ -18,7 +18,9 @@ MADE_UP = ".__getattr__"
 _WORD = 5
 """Letters from which a part of a name tells after what something is called."""
 _CLASS = re.compile(r"\b([A-Z]\w{1,60})\(")
-_SEVERAL = re.compile(r"(?P<module>[\w.]{1,120}\.)\((?P<names>\w{1,60}\|[\w|]{1,900})\)")
+_SEVERAL = re.compile(
+    r"(?P<module>[\w.]{1,120}\.)\((?P<names>\w{1,60}\|[\w|]{1,900})\)(?P<argument>\(\w{1,60}\))?"
+)
 _OF_FUNCTION = re.compile(r"[a-z]\w{1,60}\(([a-z]\w{1,60})\)")
 
 
@@ -28,6 +30,7 @@ class Renames:
     def __init__(self, rows: Sequence[tables.RenameRow]) -> None:
         self._by_old = {old: row for row in rows if not row.answered for old in _each_of(row.old)}
         self._answered = [(old, row) for row in rows if row.answered for old in _each_of(row.old)]
+        self._met: dict[Move, list[str]] = {}
         self._closed = [row for row in rows if row.old.endswith(MADE_UP)]
         self.unsaid: dict[str, list[tables.RenameRow]] = {}
         """Methods whose answer is another where an argument is not given, by their name."""
@@ -77,7 +80,9 @@ class Renames:
 
     def is_answered(self, shown: str, move: Move) -> bool:
         """True for what the library still takes or brings, though no file of it tells."""
-        return any(holds(row, move) and fnmatchcase(shown, old) for old, row in self._answered)
+        if move not in self._met:
+            self._met[move] = [old for old, row in self._answered if holds(row, move)]
+        return any(fnmatchcase(shown, old) for old in self._met[move])
 
     def closes(self, module: str, move: Move) -> bool:
         """True for a module that makes up no name but those that rows tell, whatever its file says."""
@@ -85,9 +90,10 @@ class Renames:
 
 
 def _each_of(old: str) -> Iterator[str]:
-    """Yield what a row tells of: `f(x=a|b)` is two values, `module.(a|b)` two names."""
+    """Yield what a row tells of: `f(x=a|b)` is two values, `module.(a|b)` two names, with `(x)` theirs."""
     if several := _SEVERAL.fullmatch(old):
-        yield from (f"{several['module']}{name}" for name in several["names"].split("|"))
+        ending = several["argument"] or ""
+        yield from (f"{several['module']}{name}{ending}" for name in several["names"].split("|"))
         return
     head, equals, values = old.partition("=")
     if equals and "|" in values and WITHOUT not in old:

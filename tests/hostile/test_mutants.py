@@ -16,7 +16,7 @@ KINDS = (
     *("shared", "nodes", "baselines", "pages", "wheels", "children"),
 )
 DEAR = ("nodes", "baselines", "shared")
-COUNT = int(os.environ.get("ENVDOCTOR_MUTANTS", "30"))
+COUNT = int(os.environ.get("ENVDOCTOR_MUTANTS", "15"))
 
 
 @pytest.fixture(scope="module")

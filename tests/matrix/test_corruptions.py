@@ -1,7 +1,11 @@
-"""Three hundred rows spoilt at random, of every kind: each is refused with its file and line."""
+"""Rows spoilt at random, of every kind: each is refused with its file and line.
+
+`ENVDOCTOR_CORRUPTIONS` says how many.
+"""
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from collections.abc import Iterator
@@ -26,7 +30,7 @@ from envdoctor.matrix.sources import (
 )
 
 FOLDER = Path(find_folder())
-COUNT = 300
+COUNT = int(os.environ.get("ENVDOCTOR_CORRUPTIONS", "100"))
 BOUNDS = (">=2,,", "=>2", ">=2.x.y", ">>=2", "2>=", ">= ", "<2 3", "~2", ">=2;<3")
 BOUNDED = {"bound", "presence", "capability bound", "number bound"}
 MISTAKES = ("key", "type", "bound", "package", "symptom", "setting", "capability")

@@ -22,7 +22,7 @@ def constants() -> Constants:
 
 
 def error(point: Point, constants: Constants) -> float:
-    return abs(predict(point.run, constants).peak_allocated_bytes / point.allocated - 1)
+    return abs(predict(point.run, constants, close=False).peak_allocated_bytes / point.allocated - 1)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)

@@ -16,7 +16,7 @@ from envdoctor.facts import from_json, to_json
 
 SAMPLES = [path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parent / "samples").iterdir())]
 RECORD = None  # what is drawn has none
-MUTANTS = int(os.environ.get("ENVDOCTOR_MUTANTS", "400"))
+MUTANTS = int(os.environ.get("ENVDOCTOR_MUTANTS", "240"))
 PARTS = 8
 JUNK = [
     *(

@@ -248,3 +248,14 @@ def test_a_module_that_is_missing_comes_in_though_no_list_is_whole() -> None:
     plan = planned(parse_paste(text, "", MATRIX.lexicon))
     assert [(move.name, move.old) for move in plan.moves] == [("peft", None)]
     assert plan.unsolved == ()
+
+
+def test_a_torch_for_a_driver_that_is_not_told_is_no_certain_plan() -> None:
+    missing = "ImportError: cannot import name 'is_opaque_value' from 'torch._library.opaque_object'"
+    texts = (
+        f"Python 3.12.4\n{driver}torch==2.5.1+cu121\n{missing}" for driver in ("", "Driver Version: 595.40\n")
+    )
+    plain, told = (planned(parse_paste(text, "", MATRIX.lexicon)) for text in texts)
+    assert told.complete
+    assert not plain.complete
+    assert [note.partition(": torch")[0] for note in plain.notes] == ["the driver is not told"]

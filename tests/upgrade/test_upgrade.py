@@ -387,6 +387,24 @@ def test_lines_are_counted_once_however_much_breaks_on_them(
     assert "load_dataset(use_auth_token) is gone since 3.0.0; instead: token" in told
 
 
+def test_a_function_that_takes_any_argument_no_longer_names_one_that_nothing_else_takes() -> None:
+    code = (
+        "import pandas as pd\nfrom datasets import get_dataset_config_names, load_dataset_builder\n"
+        "from scipy.spatial import cKDTree\nfrom transformers import BertTokenizer\n"
+        "get_dataset_config_names('x', trust_remote_code=True)\n"
+        "load_dataset_builder('x', trust_remote_code=True)\n"
+        "pd.read_clipboard(delim_whitespace=True, sep=',')\n"
+        "BertTokenizer.from_pretrained('x').batch_encode_plus(['a'])\n"
+    )
+    moved = {"datasets": "4.0.0", "pandas": "3.0.0", "scipy": "1.15.0", "transformers": "5.0.0"}
+    read = next(read_cells([code]))
+    assert read is not None
+    judge = Judge(load_matrix(), {name: Move(Version(to)) for name, to in moved.items()})
+    assert [(b.use.place.line, b.since) for b in judge.breaks(read.uses)] == [
+        (5, "4.0.0"), (6, "4.0.0"), (7, "3.0.0"), (8, "5.0.0"),
+    ]  # fmt: skip
+
+
 def test_a_call_without_a_requirement_or_with_no_such_path_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -502,7 +520,7 @@ def test_telling_names_are_judged_though_nothing_tells_whose_they_are(code: str,
          "        super().__init__(**kw)\nT(tokenizer=None)", []),
         ("from transformers import AutoTokenizer as A\nA.from_pretrained('x', model_max_length=1)", []),
         ("from transformers import DynamicCache\nDynamicCache.from_legacy_cache(1)",
-         ["transformers.DynamicCache.from_legacy_cache", ".from_legacy_cache()"]),
+         ["transformers.DynamicCache.from_legacy_cache"]),
         ("from transformers import PreTrainedTokenizer\ndef f(t: PreTrainedTokenizer):\n"
          "    t.additional_special_tokens", ["transformers.PreTrainedTokenizer.additional_special_tokens"]),
         ("from transformers import PreTrainedModel as P\nclass M(P):\n    def _init_weights(self, m):\n"
@@ -570,7 +588,9 @@ def test_requirements_and_variables_that_the_release_leaves_behind_are_told(tmp_
     )
     (tmp_path / "requirements.txt").write_text("# numpy<2\nnumpy==1.26.4 ; x\ntransformers\n")
     (tmp_path / "environment.yml").write_text("- numpy=1.26\n- python=3.10\n")
-    (tmp_path / "run.sh").write_text("export VLLM_USE_V1=0\nexport VLLM_LOGGING_LEVEL=1\n")
+    (tmp_path / "run.sh").write_text(
+        "export VLLM_USE_V1=0\nexport VLLM_LOGGING_LEVEL=1\nexport HF_ENDPOINT=x\n"
+    )
     moves = MOVES | {"vllm": Move(Version("0.15.0"))}
     judged = judge_paths(load_matrix(), moves, [str(tmp_path)])
     assert sorted((Path(f.file).name, f.told.use.place.line, f.told.name) for f in judged.breaks) == [
@@ -957,6 +977,10 @@ def test_settings_in_lists_and_dictionaries_of_arguments_are_told(tmp_path: Path
     assert [(line, name) for _, line, name in judged_files(tmp_path, {"a.py": code})] == [
         (1, "transformers: save_safetensors"), (3, "transformers: save_safetensors"),
     ]  # fmt: skip
+    put = "".join(f"training_args_kwargs['{name}'] = 1\n" for name in ("remove_unused_columns", "rpo_alpha"))
+    (tmp_path / "a.py").write_text(put)
+    judged = judge_paths(load_matrix(), {"trl": Move(Version("0.29.0"))}, [str(tmp_path)])
+    assert [found.told.name for found in judged.breaks] == ["trl: rpo_alpha"]
 
 
 def test_what_a_project_takes_and_declares_itself_is_its_own(tmp_path: Path) -> None:
