@@ -322,7 +322,7 @@ def _versions(view: View) -> dict[str, str]:
 
 
 def _optim(view: View) -> str:
-    """The optimizer that a switch of its own turns on, of two switches the layerwise one; else by its name."""
+    """The optimizer that a switch of its own turns on, of two the layerwise one; else by its name."""
     told = [s for s in view.facts.settings if s.key == "optim"]
     switched = [s.value for s in told if (s.native_key or "optim").rpartition(".")[2] != "optim"]
     return max(switched, key=len, default=value_of(view, "optim") or "adamw_torch_fused")
