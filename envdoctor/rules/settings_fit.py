@@ -346,6 +346,8 @@ def _method(view: View) -> str:
     method, quant = value_of(view, "method"), value_of(view, "quant")
     if quant in ("int8", "fp8") or method in ("freeze", "oft"):
         raise Skip("that way of training is not predicted from a file")
+    if quant is not None and method == "full":
+        raise Skip("weights in few bits are not trained themselves: such a run is refused")
     if quant is not None or method == "qlora":
         return "qlora"
     adapters = view.facts.setting("lora_rank") or view.facts.setting("lora_targets")

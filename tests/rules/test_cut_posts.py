@@ -222,6 +222,13 @@ def test_a_run_of_which_other_trouble_is_told_has_shorter_rows() -> None:
     assert found_in(ran_out)["MEM-RUN"].severity is Severity.ERROR
 
 
+def test_a_run_that_is_refused_is_not_sized() -> None:
+    full = RUN.replace("lora", "full").replace("# quant", "quant")
+    text = f"GPU: NVIDIA GeForce RTX 4090\n\n```yaml\n{full}```\n"
+    assert "MEM-RUN" not in found_in(text)
+    assert "MEM-RUN" in found_in(text.replace("quantization_bit: 4", ""))
+
+
 def test_a_pre_release_whose_requirements_are_not_on_record_is_named() -> None:
     table = (
         "$ pip list\nPackage       Version\n------------- -------\npydantic      {}\npydantic-core 2.33.0\n"
