@@ -234,6 +234,6 @@ def test_a_container_that_asks_for_shared_memory_has_no_default(read, asked):
 
 
 def test_a_value_in_quotes_ends_with_them_and_a_parameter_of_code_is_no_setting(read):
-    told = read("Model parameters: ModelArguments(a=1, bnb_4bit_quant_type='nf4', use_bnb_nested_quant=False)")
+    told = read("Parameters: ModelArguments(a=1, bnb_4bit_quant_type='nf4', use_bnb_nested_quant=False)")
     assert {s.value for s in told.settings if s.key == "bnb_quant_type"} <= {"nf4"}
     assert read("def step(\n    self,\n    optimizer: Steppable,\n    batch: int,\n):\n").settings == ()
