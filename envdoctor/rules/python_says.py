@@ -43,7 +43,7 @@ _NAME = re.compile(
     rf"cannot import name {_QUOTES}(?P<name>\w{{1,80}}){_QUOTES} from {_QUOTES}(?P<module>[\w.]{{1,160}})"
 )
 _MEMBER = re.compile(
-    r"(?:module '(?P<module>[\w.]{1,120})'|(?:type object )?'(?P<owner>[A-Za-z_]\w{0,80})'(?: object)?) "
+    r"(?:module '(?P<module>[\w.]{1,120})'|(?:type object )?'(?P<owner>[A-Za-z_][\w.]{0,80})'(?: object)?) "
     r"(?:has no attribute '(?P<member>\w{1,80})'|(?P<state>is not (?:subscriptable|iterable|callable)))"
 )
 _LIBRARY = re.compile(r"(?P<lib>\blib[\w+.-]{1,60}\.so(?:\.\d{1,4}){0,4}): cannot open shared object")
