@@ -46,17 +46,15 @@ def _none_offered(name: str, wishes: Sequence[Symptom]) -> Finding:
         severity=Severity.ERROR,
         summary=f"no release of {name} is offered for this Python version and platform: every release of"
         f" {_asking(wishes[0])} that was tried wants {name}, and none could be had",
-        cause=f"The wishes do not exclude one another. Where {name} has no wheel for this Python (too new, or of"
-        " 32 bits), this platform or on this index, an installer goes through all that want it.",
+        cause=f"The wishes do not exclude one another. Where {name} has no wheel for this Python (too new, or"
+        " of 32 bits), this platform or on this index, an installer goes through all that want it.",
         evidence=tuple(Evidence(s.id, s.text, s.source) for s in wishes[:SHOWN]),
         remedies=(
             Remedy(
                 f"Make a new environment of a Python for which {name} has wheels.",
                 ("uv venv --python 3.11",),
             ),
-            Remedy(
-                f"Install {name} first, to see what is offered.", (f"pip install -v {name}", "python -VV")
-            ),
+            Remedy(f"Install {name} first, to see why none is.", (f"pip install -v {name}", "python -VV")),
         ),
         certainty=Certainty.LIKELY,
         sources=(SOURCE,),
