@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """Predict and return the exit code: 0 fits or the card is unknown, 1 does not fit."""
     from envdoctor.cli.memory_options import stated_run
     from envdoctor.memory.answer import answer
-    from envdoctor.memory.curves import curves_of, ways_out
+    from envdoctor.memory.curves import otherwise
     from envdoctor.memory.report import render
     from envdoctor.memory.stated import ask
 
@@ -49,8 +49,7 @@ def run(args: argparse.Namespace) -> int:
     prediction = answer(question)
     title = f"{args.model}, {args.method if args.task != 'serve' else 'serving'}"
     drawn = args.format is not Format.JSON and question.run.shape.known
-    curves = curves_of(question, prediction) if drawn else ()
-    ways = ways_out(question, prediction, curves) if drawn else ()
+    curves, ways = otherwise(question, prediction) if drawn else ((), ())
     size, look = question.gpu_bytes, look_of(args)
     write(args, render(prediction, size, args.format, look, title=title, curves=curves, ways=ways))
     return 1 if prediction.fits(size) is False else 0

@@ -161,7 +161,7 @@ ATOMS: Mapping[str, Form] = {
     **dict.fromkeys(("python", "glibc", "driver", "driver.cuda", "gpu.count"), BOUND),
     **dict.fromkeys(("shm_gib", "host_memory_gib", "gpu.memory_gib"), NUMBER),
     **dict.fromkeys(("driver.module", "fabric_manager", "nvml", "os", "distro", "arch", "container"), MATCH),
-    **dict.fromkeys(("wsl", "environment.kind", "gpu.name", "engine"), MATCH),
+    **dict.fromkeys(("wsl", "environment.kind", "gpu.name", "engine", "model.weights"), MATCH),
     "gpu.cc": CAPABILITIES,
     "torch.cuda": CUDA,
     "toolkit": PRESENCE,

@@ -45,7 +45,7 @@ LOGGED = 0.06
 """In full training where a trainer cuts prompts off before the head, or has a value head: copies of some rows
 lie between whole ones."""
 
-NLL_FULL = 0.25
+NLL_FULL = 0.2
 """In full training where a cross entropy of half of the texts is added: blocks of scores that lie idle."""
 
 SIGHTED = 0.04
@@ -120,7 +120,8 @@ def _named(run: TrainingRun, churn: Churn) -> int:
         return churn.logits * (recipe.held - 1)
     if recipe.loss == "checkpointed" and run.method == "full":
         return churn.table  # a chunk's gradient of the head comes while their sum is there
-    if recipe.outer_fp32 and run.method != "full":  # a narrow copy of the head comes and goes in each pass
+    if recipe.outer_fp32 and run.method != "full" and not run.expandable_segments:
+        # a narrow copy of the head comes and goes in each pass
         return run.shape.vocab * run.shape.hidden * settings_of(run).compute
     compares = recipe.loss in ("logprobs", "softmax") and recipe.reference and not recipe.nll
     return churn.scores if compares and run.method == "full" else 0
@@ -136,7 +137,7 @@ def _between(run: TrainingRun, churn: Churn) -> int:
     if run.parallel == "fsdp":
         return 0
     capped = run.scored * run.shape.vocab * settings_of(run).compute if run.shape.softcap else 0
-    return max(churn.logits if run.grad_accum > 2 else 0, capped)
+    return max(churn.logits if run.grad_ckpt and run.grad_accum > 2 else 0, capped)
 
 
 def _decomposed(run: TrainingRun) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from envdoctor.errors import InputError
@@ -24,28 +24,28 @@ class Curve:
     points: tuple[tuple[int, int], ...]
 
 
-def curves_of(question: Question, stated: Prediction) -> tuple[Curve, ...]:
-    """Return the curves of a question's run; none for an engine, whose memory its utilisation sets."""
-    if isinstance(question.run, ServingRun):
-        return ()
+def otherwise(
+    question: Question, stated: Prediction
+) -> tuple[tuple[Curve, ...], tuple[tuple[str, int], ...]]:
+    """Return the curves of a training run, and changes each of which alone makes it fit where it does not.
+
+    A change is an option with the device bytes that it leads to. None for an engine, whose memory its
+    utilisation sets.
+    """
+    run, size = question.run, question.gpu_bytes
+    if isinstance(run, ServingRun):
+        return (), ()
     about = _Estimate(question, stated)
-    return tuple(
-        Curve(label, tuple(about.points(question.run, name)))
+    curves = tuple(
+        Curve(label, tuple(about.points(run, name)))
         for label, name in (("batch", "batch"), ("length", "seq"))
     )
-
-
-def ways_out(question: Question, stated: Prediction, curves: Sequence[Curve]) -> tuple[tuple[str, int], ...]:
-    """Return changes each of which alone makes a training run fit, as options, with its device bytes then."""
-    run, size = question.run, question.gpu_bytes
-    if isinstance(run, ServingRun) or size is None or stated.fits(size) is not False:
-        return ()
-    about = _Estimate(question, stated)
+    if size is None or stated.fits(size) is not False:
+        return curves, ()
     found = [(option, about.bytes(run, **changed)) for option, changed in _smaller(run)]
     for curve, option in zip(curves, ("--batch", "--seq"), strict=True):
-        below = [(f"{option} {at}", took) for at, took in curve.points if took <= size]
-        found += below[-1:]
-    return tuple((option, took) for option, took in found if took is not None and took <= size)
+        found += [(f"{option} {at}", took) for at, took in curve.points if took <= size][-1:]
+    return curves, tuple((option, took) for option, took in found if took is not None and took <= size)
 
 
 def _smaller(run: TrainingRun) -> Iterator[tuple[str, dict[str, Any]]]:

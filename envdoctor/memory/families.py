@@ -107,6 +107,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 
+STACKS = ("num_layers", "encoder_layers", "decoder_layers", "num_encoder_layers", "num_decoder_layers")
+"""Keys that count the layers of a model's encoder or decoder alone."""
 LAYER_BY_LAYER = ("layer_types", "layers_block_type", "hybrid_override_pattern")
 """Keys that tell a model's layers one by one, and so their number."""
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
@@ -142,6 +144,14 @@ def unfit_numbers(config: Mapping[str, Any]) -> list[str]:
 
 def _is_fit(value: Any, kind: Any) -> bool:
     return value is None or (isinstance(value, kind) and 0 <= value <= LARGEST)
+
+
+def depth_of(config: Mapping[str, Any]) -> int | None:
+    """Return how many layers a config tells of, in the deepest of its stacks; None where it tells none."""
+    told = [value for key in STACKS if isinstance(value := config.get(key), int)]
+    listed = first(config, LAYER_BY_LAYER)
+    counted = first(config, ALIASES["num_hidden_layers"]) or max(told, default=0)
+    return counted or (len(listed) if isinstance(listed, (list, str)) else None)
 
 
 def first(config: Mapping[str, Any], names: tuple[str, ...]) -> Any:

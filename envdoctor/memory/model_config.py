@@ -16,9 +16,9 @@ from envdoctor.memory.families import (
     ALIASES,
     EXPERTS,
     LARGEST,
-    LAYER_BY_LAYER,
     SHARED,
     TRAITS,
+    depth_of,
     first,
     unfit_numbers,
 )
@@ -104,8 +104,8 @@ def _sketched(config: Mapping[str, Any]) -> Mapping[str, Any]:
     No answer is made of them: such a family is traced or refused.
     """
     usual = {"num_attention_heads": 1, "hidden_size": 64, "vocab_size": 1}
-    if isinstance(told := first(config, LAYER_BY_LAYER), (list, str)):
-        usual["num_hidden_layers"] = len(told)
+    if told := depth_of(config):
+        usual["num_hidden_layers"] = told
     given = {key: first(config, ALIASES[key]) for key in (*usual, "intermediate_size")}
     sizes = {key: value for key, value in given.items() if isinstance(value, int) and value > 0}
     width = 4 * int(sizes.get("hidden_size", usual["hidden_size"]))
@@ -215,7 +215,7 @@ def _family_sizes(config: Mapping[str, Any], shape: ModelShape) -> dict[str, Any
         changes["norms"] = 1
     changes.update(_windows(config, shape))
     changes["softcap"] = bool(config.get("final_logit_softcapping")) or (
-        kind == "gemma2" and "final_logit_softcapping" not in config
+        kind in ("gemma2", "vaultgemma") and "final_logit_softcapping" not in config
     )
     return changes
 

@@ -49,7 +49,8 @@ class Recipe:
     policy's graph is alive, "before" where it was asked before; full training holds it as a second model
     (`reference_fp32`: loaded in fp32), adapters are switched off for it. What is `judged` has a reward model,
     and a value model that is trained whole beside the policy. `full_fp32` widens all that full
-    training trains, `outer_fp32` the embedding, the head and norms.
+    training trains, `outer_fp32` the embedding, the head and norms. `padded` fills every batch up to a round
+    length, beyond its longest row; `expandable_segments` is what the trainer sets for torch's allocator.
     """
 
     loss: str = "full"
@@ -78,6 +79,8 @@ class Recipe:
     full_fp32: bool = False
     outer_fp32: bool = False
     packed: bool = False
+    padded: bool = False
+    expandable_segments: bool = False
     grad_ckpt: bool = True
     frozen_tower: bool = False
     rows: tuple[str, ...] = ()

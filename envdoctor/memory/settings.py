@@ -153,7 +153,7 @@ def settings_of(run: TrainingRun) -> Settings:
         copies_table=not copied.isdisjoint(TABLES),
         copies_head=not copied.isdisjoint(HEADS),
         copied=run.weight_bytes if low_adapters else vector,
-        padded=run.uneven and not run.packed and run.texts > run.turns,
+        padded=not run.packed and (run.recipe.padded or (run.uneven and run.texts > run.turns)),
         masked=bool(run.images and run.shape.vision and run.shape.vision.both_ways),
         tower_frozen=run.frozen_tower,
         tower_trains=run.trains.outer and not run.frozen_tower and run.images != 0,

@@ -57,17 +57,46 @@ def tracker(torch: Any) -> Any:
     return Tracker()
 
 
+WIDENED = (
+    "__pow__", "__rdiv__", "__rpow__", "acos", "asin", "binary_cross_entropy_with_logits", "cdist", "cosh",
+    "cosine_embedding_loss", "cosine_similarity", "cumprod", "cumsum", "dist", "erfinv", "exp", "expm1",
+    "group_norm", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "layer_norm", "log", "log10",
+    "log1p", "log2", "log_softmax", "logsumexp", "mse_loss", "nll_loss", "norm", "normalize", "pow", "prod",
+    "reciprocal", "renorm", "rsqrt", "sinh", "smooth_l1_loss", "softmax", "softmin", "softplus", "square",
+    "tan",
+)  # fmt: skip
+"""What autocast computes in fp32 on CUDA, and not on a CPU; `square` is a `pow` within.
+https://docs.pytorch.org/docs/stable/amp.html#cuda-ops-that-can-autocast-to-float32"""
+
+
+@contextlib.contextmanager
+def widening(torch: Any) -> Iterator[None]:
+    """Let those functions take what is narrow in fp32, in what a checkpoint recomputes as well."""
+    narrow = (torch.bfloat16, torch.float16)
+
+    def wide(one: Any) -> Any:
+        return one.float() if isinstance(one, torch.Tensor) and one.dtype in narrow else one
+
+    def widened(plain: Any) -> Any:
+        return lambda *args, **named: plain(*map(wide, args), **{k: wide(v) for k, v in named.items()})
+
+    homes = (torch, torch.Tensor, torch.nn.functional)
+    plain = [(home, name, getattr(home, name)) for home in homes for name in WIDENED if hasattr(home, name)]
+    for home, name, function in plain:
+        setattr(home, name, widened(function))
+    try:
+        yield
+    finally:
+        for home, name, function in plain:
+            setattr(home, name, function)
+
+
 @contextlib.contextmanager
 def cuda_ways(torch: Any, amp: str) -> Iterator[None]:
-    """Do as CUDA does: norms and powers in fp32 under autocast, flash attention without repeated keys."""
+    """Do as CUDA does: its autocast computes more in fp32, flash attention needs no repeated keys."""
     functional = torch.nn.functional
-    plain_norm, plain_attention = functional.layer_norm, functional.scaled_dot_product_attention
-    plain_pow = torch.pow
+    plain_attention = functional.scaled_dot_product_attention
     flash = flash_function(torch)
-
-    def norm(x: Any, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
-        parts = [None if p is None else p.float() for p in (weight, bias)]
-        return plain_norm(x.float(), shape, parts[0], parts[1], eps)
 
     def attention(q: Any, k: Any, v: Any, attn_mask: Any = None, *args: Any, **kwargs: Any) -> Any:
         if amp != "none":
@@ -77,15 +106,12 @@ def cuda_ways(torch: Any, amp: str) -> Iterator[None]:
             return flash.apply(q, k, v)
         return plain_attention(q, k, v, attn_mask, *args, **kwargs)
 
-    if amp != "none":
-        functional.layer_norm = norm
-        torch.pow = lambda x, exponent: plain_pow(x.float(), exponent)
     functional.scaled_dot_product_attention = attention
     try:
-        yield
+        with widening(torch) if amp != "none" else contextlib.nullcontext():
+            yield
     finally:
-        functional.layer_norm, functional.scaled_dot_product_attention = plain_norm, plain_attention
-        torch.pow = plain_pow
+        functional.scaled_dot_product_attention = plain_attention
 
 
 def flash_function(torch: Any) -> Any:
@@ -110,8 +136,8 @@ def flash_function(torch: Any) -> Any:
 
 
 DEPTHS = (
-    "num_hidden_layers", "n_layer", "num_layers", "n_layers", "num_decoder_layers", "encoder_layers",
-    "decoder_layers",
+    "num_hidden_layers", "n_layer", "num_layers", "n_layers", "num_encoder_layers", "num_decoder_layers",
+    "encoder_layers", "decoder_layers",
 )  # fmt: skip
 
 LAYER_BY_LAYER = ("layer_types", "layers_block_type", "hybrid_override_pattern")
@@ -140,21 +166,26 @@ def shallow(settings: dict[str, Any], layers: int) -> dict[str, Any]:
     """Return the settings of a model of that many layers, what is told layer by layer cut to as many."""
     told = [key for key in DEPTHS if isinstance(settings.get(key), int)]
     listed = next((settings[key] for key in LAYER_BY_LAYER if settings.get(key)), ())
-    deep = settings[told[0]] if told else len(listed)
+    deep = max((settings[key] for key in told), default=len(listed))
     cut = {
         key: value[:layers]
         for key, value in settings.items()
         if isinstance(value, (list, str)) and len(value) == deep > 3
     }
-    counted = told or ([] if listed else ["num_hidden_layers"])
-    return {**settings, **cut, **dict.fromkeys(counted, layers)}
+    counted = {key: min(layers, settings[key]) for key in told} or (
+        {} if listed else {"num_hidden_layers": layers}
+    )
+    return {**settings, **cut, **counted}
 
 
 def class_of(config: Any) -> Any:
     """Return the automatic class that trains this configuration on tokens; raises ValueError without one."""
     import transformers
 
-    for name in ("CausalLM", "ImageTextToText", "Seq2SeqLM", "MaskedLM"):
+    names = ["CausalLM", "ImageTextToText", "Seq2SeqLM", "MaskedLM"]
+    if getattr(config, "is_encoder_decoder", False):  # whose decoder alone is a class as well
+        names.insert(0, names.pop(2))
+    for name in names:
         found = getattr(transformers, "AutoModelFor" + name, None)
         if found is not None and type(config) in found._model_mapping:
             return found

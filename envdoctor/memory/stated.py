@@ -214,6 +214,7 @@ def _training_run(stated: StatedRun, shape: ModelShape, stack: Stack, matrix: Ma
     recipe = recipe_of(matrix.rows(tables.TrainerRow), trainer, task, stack.versions)
     taken = {name: getattr(stated, name) for name in _TAKEN_OVER}
     taken["quant"] = stated.quant or "nf4"
+    taken["expandable_segments"] = stated.expandable_segments or recipe.expandable_segments
     adapted = recipe.lora_dropout if stated.method in ("lora", "qlora") else 0.0
     taken["lora_dropout"] = adapted if stated.lora_dropout is None else stated.lora_dropout
     seen: dict[str, Any] = {

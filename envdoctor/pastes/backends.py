@@ -63,6 +63,7 @@ _WORDS = (
             r"[^\n]{0,300}\bWindows (?:1[01]|Server)\b|"
             r"^(?![^\n]{0,200}(?:linux|ubuntu|wsl|\bmac))"
             r"(?:[^\n]{0,120}[,;|] ?)?Windows(?: 1[01])?(?: x64| native)?(?=$|[,;|])|"
+            r"(?i:windows ?(?:下|系统|平台|环境|电脑|上)|在 ?windows)|"
             r"\bI(?:'m| am)? (?:on|us(?:e|ing)|run(?:ning)?(?: on)?) Windows\b(?!.{0,24}(?:wsl|subsys))|"
             r"File \"[A-Z]:\\[^\"\n]{1,200}\.py\", line \d"
         ),

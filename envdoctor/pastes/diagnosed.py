@@ -31,7 +31,7 @@ _ASKS = re.compile(
     r"any (?:idea|help|suggestion|advice|insight|pointer|work-?around|solution|fix)(?:e?s)?\b"
     r"(?! (?:for|is|was|did|does))|i wonder|is there|appreciated|thanks|thank you|(?:would|could|can) you|"
     r"not sure|no idea|(?:do|does)(?:n['’]?t| not) (?:know|understand)|unclear|figure out|"
-    r"similar to)\b|请问|怎么|如何|吗|是否"
+    r"similar to|any(?:body|one) else)\b|请问|怎么|如何|吗|是否"
 )
 _CAUSE = re.compile(
     r"(?i)\b(?:because|due to|caused? by|root cause|(?:reason|culprit) (?:is|was|seems)|turns? out|"
@@ -46,13 +46,18 @@ _BESIDE = re.compile(
     r"for (?:a while|some time|hours))\b"
 )
 """What works elsewhere or for a time, and is no way out."""
+_DONE = (
+    r"(?:install|set|remov|delet|disabl|enabl|add|chang|replac|uninstall|us|pass|build|compil|reduc|increas|lower|"
+    r"turn|unset|mov)\w{0,5}"
+)
 _WAY = re.compile(
     r"(?i)\b(?:work(?:s|ed) (?:\w{1,12} ){0,2}(?:with|when|if|after|by|once|without)|"
     r"(?:fix|solv|resolv|mend|avoid|help|prevent|bypass)(?:e?s|ed|d)? (?:it|this|that|by|the|my)|"
     r"(?:is|was|be|got|been) (?:fixed|solved|resolved)|work-?arounds?|solution|"
     r"(?:up|down)grad(?:e[ds]?|ing)|revert\w{0,3}|roll(?:ed|ing)? back|pinn?(?:ed|ing)?|switch(?:ed|ing)? to|"
-    r"(?:after|by|when i|if i|if you|once i) (?:manually )?(?:install|set|remov|delet|disabl|enabl|add|chang|"
-    r"replac|uninstall|us|pass|build|compil|reduc|increas|lower|turn|unset|mov)\w{0,5}|"
+    rf"(?:after|by|if you|once i) (?:manually )?{_DONE}|"
+    rf"(?:when|if) i (?:manually )?{_DONE}\b[^;]{{0,160}}\b(?:works?|worked|ok|okay|"
+    r"fine(?![- ]?tun)|normal\w{0,3}|gone|runs?|no (?:errors?|problems?|issues?)|disappears?|succeed\w{0,3})|"
     r"(?:use|using|set|install|call|pass|take|write)\b[^.;]{2,60} instead|"
     r"instead of\b[^.;]{0,40} (?:use|set))\b|"
     r"解决|降级|升级|改成|改为|换成|需要安装|可以用"

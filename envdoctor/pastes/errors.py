@@ -91,10 +91,13 @@ def parse_errors(paste: Paste, sights: Sequence[Sight]) -> Iterator[Sighting]:
     told = [(chain, mood) for chain, mood in zip(chains, moods, strict=True) if mood != DENIED]
     found = [_error(paste, chain, sights, mood) for chain, mood in told]
     covered = {line for chain in chains for one in chain for line in range(one.first, one.last + 1)}
-    for sight in sights:
-        if sight.line in covered or not _is_fault(paste, sight, sights):
+    faults = [sight for sight in sights if sight.line not in covered and _is_fault(paste, sight, sights)]
+    plain = {sight.line for sight in faults if sight.pattern.fault != "logged"}
+    for sight in faults:
+        if sight.pattern.fault == "logged" and sight.line in plain:
             continue
         found.append(_fault(paste, sight, sights))
+        plain.add(sight.line)
     found.sort(key=lambda error: error.line)
     yield from (Sighting("error", error) for error in found[-ERRORS:])
 

@@ -30,6 +30,10 @@ _NO_FACT = re.compile(
 )
 _EXAMPLE = re.compile(r"(?i)\((?:e\.? ?g\b|i\.? ?e\b|for example\b|such as\b|like\b)[^()\n]{0,80}\)")
 """What a message names as an example is nobody's card."""
+_TOUCHING = re.compile(
+    r"(?<=[\u3040-\u9fff])(?=[A-Za-z])|(?<=[A-Za-z\d])(?=[\u3040-\u9fff])(?![卡张块个的系])"
+)
+"""Where a word in Latin letters touches ideographs, which set no blanks."""
 _DEMANDED = re.compile(r"(?i)\bdepends? on [^,;]{0,120}?(?=[,;]|$| and | but | or )")
 """What metadata ask for, which need not be there."""
 _CONTRAST = re.compile(r"(?i),? (?:but|while|whereas|yet|however),? ")
@@ -101,7 +105,7 @@ def parse_prose(paste: Paste) -> Iterator[Sighting]:
         if "which is incompatible" in line:
             yield from _incompatible(line, paste.at("pip", index))
             continue
-        line = _DEMANDED.sub("", line[:600])
+        line = _DEMANDED.sub("", line[:600] if line.isascii() else _TOUCHING.sub(" ", line[:600]))
         told, source = _INCLUDES.search(line.lower()) is not None, paste.at("", index)
         if told:
             stated = _stated(line, _NO_FACT)

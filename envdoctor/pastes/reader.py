@@ -8,7 +8,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from envdoctor.facts import NOT_JUDGED, NOTHING_READ, STOPPED, TOLD_CAUSE, TOLD_WAY, ErrorSeen, Facts
+from envdoctor.facts import (
+    INSTALLING,
+    NOT_JUDGED,
+    NOTHING_READ,
+    STOPPED,
+    TOLD_CAUSE,
+    TOLD_WAY,
+    ErrorSeen,
+    Facts,
+)
 from envdoctor.inputs import is_dockerfile, is_program, is_requirements
 from envdoctor.matrix import tables
 from envdoctor.matrix.lexicon import Lexicon
@@ -67,6 +76,8 @@ SIGNS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """The readers of single kinds of text, and of each what stands in all that it reads, in lower case."""
+_NO_FACT = (NOT_JUDGED, TOLD_CAUSE, TOLD_WAY, INSTALLING)
+"""How notes begin that tell nothing of a machine."""
 _SENTENCE = 6
 """Words of the shortest sentence, but in scripts that set no blanks."""
 
@@ -104,7 +115,7 @@ def parse_paste(
         facts,
         errors=tuple(error for error in facts.errors if error.kind != "said"),
         warnings=(),
-        notes=tuple(note for note in facts.notes if not note.startswith((NOT_JUDGED, TOLD_CAUSE, TOLD_WAY))),
+        notes=tuple(note for note in facts.notes if not note.startswith(_NO_FACT)),
     )
     if told == Facts(origin="paste"):
         return replace(facts, unread={name or file_name or "the paste": NOTHING_READ})
@@ -257,6 +268,7 @@ def _of_words(
     if not said and not any(len(line.split()) >= _SENTENCE or not line.isascii() for line in lines):
         return
     from envdoctor.pastes.sentences import (
+        parse_printed,
         parse_reports,
         parse_sentences,
         parse_told,
@@ -275,6 +287,8 @@ def _of_words(
     else:
         troubled = troubled_lines(paste, lines, seen)
         yield from parse_told(paste, lines, troubled, seen)
-        yield from parse_reports(lines, troubled)
+        if reported := list(parse_reports(lines, troubled)):
+            yield from parse_printed(paste, lines, seen)
+        yield from reported
     if not is_program(paste.file_name):
         yield from parse_sentences(paste, lines)

@@ -8,7 +8,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import NOT_JUDGED, REPORTED, ErrorSeen
 from envdoctor.pastes.sightings import HEAD, Paste, Sighting, apart_from_blocks
 from envdoctor.pastes.symptoms import Sight, met_within
-from envdoctor.pastes.warned import is_logged
+from envdoctor.pastes.warned import LEAST, is_logged
 from envdoctor.patterns import row_pattern
 
 _NO_PERSON = re.compile(
@@ -50,9 +50,11 @@ _REPORTS = re.compile(
     r"\b(?:can(?:not|['’]?t| not)|could(?:n['’]?t| not)|(?:un|not )able to) "
     r"(?:be (?:loaded|found|used|installed|imported|opened|run|started|initiali[sz]ed|built)|get|run|"
     r"start|load|use|install|import|train|see|detect|build|compile|launch|open|connect|access|download|resume|"
-    r"save|make|create|allocate|initiali[sz]e|locate|find (?!any|specific|info)|fine-?tune|infer)\b|"
+    r"save|make|create|allocate|initiali[sz]e|locate|find "
+    r"(?!any|specific|info|the (?:part|code|place|reason|doc|line|right))|fine-?tune|infer)\b|"
     r"(?-i:\b[A-Z][a-z]\w{1,40}(?:Error|Exception)\b)|"
     r"\b(?:very|too|much|extremely|so|super|painfully|terribly|incredibly|really|insanely) slow|"
+    r"\bis missing\b|\bis incompatible with\b|"
     r"\b(?:seems?|appears?) (?:to be )?not |\bnot (?:detected|recogni[sz]ed)\b|"
     r"\btak(?:es|ing) (?:too|so|very) long|"
     r"\bcomplain\w{0,3}\b|\bdie[sd]\b|\bwon['’]?t (?:load|start|run|work|fit)\b|\bmessage that\b|"
@@ -60,7 +62,8 @@ _REPORTS = re.compile(
     r"(?:\b|_)(?:loss|grad_norm)\b[^.?!]{0,20}\bnan\b|"
     r"(?:\b|_)loss ?(?:is |of |becomes |stays |goes to |always |= ?|: ?){1,2}0(?:\.0{1,8})?\b|"
     r"\b(?:garbage|gibberish|garbled)\b|\bsame (?:problem|issue|error)\b|(?<![a-z])OOM(?![a-z])|"
-    r"报错|失败|崩溃|卡住|卡死|爆显存|无法|出现错误"
+    r"报错|失败|崩溃|卡住|卡死|爆显存|无法|出现[^。？?]{0,24}?(?:错误|异常|问题|nan|为 ?0)|变成 ?nan|不收敛|"
+    r"没反应|没有反应|一直(?:卡|报|不动|是 ?0|为 ?0|加载不)"
 )
 """Words by which a person tells of a failure that happened."""
 _SUPPOSED = re.compile(
@@ -92,11 +95,27 @@ _OF_A_BUG = re.compile(
 """Headings of the forms in which a failure is reported."""
 _POST = 12
 """Lines of the longest text without a title that is taken for a person's."""
+_OPENING = 3
+"""Lines of which one is a sentence where a person opens a text."""
 _OF_A_PROCESS = r"(?:\([A-Za-z][\w -]{0,40} pid=\d{1,9}[^)\n]{0,24}\)|\[(?:rank|default|worker)?\d{1,4}\]:?)"
 """How programs of several processes begin a line."""
 _LOGGED = re.compile(rf"[\s\[]{{0,4}}(?:{_OF_A_PROCESS}\s{{0,4}})?[\s\[]{{0,4}}(?:WARN(?:ING)?|INFO|DEBUG)\b")
 _OF_PROGRAM = re.compile(r"\w(?:Warning|WARNING): |^\s{0,8}(?:\d{1,3}%\||/|[A-Z]:\\)")
 _WORDS, _SHARE = 6, 0.6
+_CODE = re.compile(
+    r"\s*(?:[#$>%@{}()\[\]\\|]|-{1,2}\w|(?:import|from|def|class|if|elif|else|for|while|return|raise|print|with|try|"
+    r"except|sudo|pip3?|python3?|docker|export|cd|ls|cat|echo|git|curl|wget|conda|uv)\b|[\w.\[\]]{1,60} ?=)|"
+    r".*[\\{(,;]\s*$"
+)
+"""How a line of code or a command begins or ends."""
+_PRINTS = re.compile(
+    r"(?i)\b(?:not found|nothing to|not (?:a )?valid|invalid|must (?:be|have|match)|no such|unknown|"
+    r"unable to|not in|"
+    r"no \w+ (?:left|available|found)|too (?:large|small|old|many|few))\b"
+)
+"""Words by which a program tells why it stops, though no trouble by themselves."""
+_PRINTED = 4
+"""Plain words of the shortest sentence that a program prints."""
 _IDEOGRAPHS = 10
 
 
@@ -135,6 +154,30 @@ def troubled_lines(paste: Paste, lines: Sequence[str], sights: Sequence[Sight]) 
     return [one for one in told_lines(paste, lines) if pattern.search(without_soundness(one[1]))]
 
 
+def printed_trouble(lines: Sequence[str], sights: Sequence[Sight]) -> tuple[int, str] | None:
+    """Return the last line of a block of output in which a program's sentence holds words of trouble."""
+    said = next((sight.pattern for sight in sights if sight.pattern.fault == "said"), None)
+    pattern = row_pattern(said.pattern) if said else None
+    blocks = [(index, line) for index, line, fenced in apart_from_blocks(lines[:HEAD]) if fenced]
+    for index, line in reversed(blocks if pattern else ()):
+        bare = line.strip()
+        if sum(map(str.isalpha, bare)) < LEAST or _CODE.match(bare) or _LOGGED.match(line) or is_logged(line):
+            continue
+        told = without_soundness(bare)
+        if _plain(bare.split()) >= _PRINTED and pattern and (_PRINTS.search(told) or pattern.search(told)):
+            return index, bare
+    return None
+
+
+def parse_printed(paste: Paste, lines: Sequence[str], sights: Sequence[Sight]) -> Iterator[Sighting]:
+    """Yield what a program printed as the error of a text whose writer reports one and shows none."""
+    if found := printed_trouble(lines, sights):
+        index, text = found
+        met = met_within(sights, index, index)
+        error = ErrorSeen(text[:600], paste.at("", index), "logged", line=index + 1, symptoms=met)
+        yield Sighting("error", error)
+
+
 def _is_form(lines: Sequence[str]) -> bool:
     return any(_OF_A_BUG.match(line) for line in lines)
 
@@ -157,13 +200,21 @@ def _reporting(lines: Sequence[str], told: Iterable[tuple[int, str]]) -> Iterato
 
 
 def _is_post(lines: Sequence[str]) -> bool:
-    """True for a text that is short but for the output and code that it shows in blocks."""
-    return sum(bool(line.strip()) and not fenced for _, line, fenced in apart_from_blocks(lines)) <= _POST
+    """True for a text that a person opens, or that is short but for the output that it shows in blocks."""
+    written = [line for _, line, fenced in apart_from_blocks(lines) if line.strip() and not fenced]
+    opened = any(_is_a_persons(line) and is_sentence(line, titled=False) for line in written[:_OPENING])
+    return opened or len(written) <= _POST
 
 
 def _is_a_persons(line: str) -> bool:
     """True for a line that no program wrote: it begins like none, and most of its words are plain."""
-    if _NO_PERSON.match(line) or _OF_PROGRAM.search(line) or is_logged(line) or is_generated(line):
+    announces = line.rstrip().endswith(":") and _plain(line.split()) >= _WORDS
+    if (
+        (_NO_PERSON.match(line) and not announces)
+        or _OF_PROGRAM.search(line)
+        or is_logged(line)
+        or is_generated(line)
+    ):
         return False
     words = line.split()
     return not line.isascii() or _plain(words) >= _SHARE * len(words)

@@ -161,6 +161,8 @@ _BUILDKIT = re.compile(
 """What docker's builder puts before each line of a step: its number and the seconds since it began."""
 
 
+_FIELDS = ("level=", "lvl=", "severity=", 'level"', '"levelname"', '"severity"', '"stream"')
+"""What stands in a log that is written by fields."""
 _TELLING = 20
 """Letters of a message by which it is known again."""
 
@@ -190,7 +192,12 @@ def plain_lines(text: str) -> list[str]:
         text = _BUILDKIT.sub("", text)
     if _BLANK in text:
         text = _BLANKS.sub(_BLANK, text)
-    return _completed([line[:LINE_LIMIT] for line in text.split("\n")])
+    lines = [line[:LINE_LIMIT] for line in text.split("\n")]
+    if any(sign in text for sign in _FIELDS):
+        from envdoctor.pastes.log_fields import without_fields
+
+        lines = without_fields(lines)
+    return _completed(lines)
 
 
 def _completed(lines: list[str]) -> list[str]:

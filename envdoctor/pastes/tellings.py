@@ -75,9 +75,14 @@ def _stands_any(words: Sequence[str], text: str) -> bool:
     return any(_stands(word, text) for word in words)
 
 
+def _is_letter(character: str) -> bool:
+    """True for what goes on with a word in Latin letters; ideographs stand beside one without a blank."""
+    return character.isascii() and character.isalnum()
+
+
 def _stands(word: str, text: str) -> bool:
     """True where a word or phrase begins a word of the text."""
     place = text.find(word)
-    while place > 0 and word[0].isascii() and word[0].isalnum() and text[place - 1].isalnum():
+    while place > 0 and word[0].isascii() and word[0].isalnum() and _is_letter(text[place - 1]):
         place = text.find(word, place + 1)
     return place >= 0

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from packaging.version import Version
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import CudaVersion, DriverVersion, Fact, Observed
 from envdoctor.facts.quantities import GIB
 from envdoctor.findings import Evidence
@@ -34,6 +35,9 @@ class Answer:
         return Answer(None if self.holds is None else not self.holds, self.evidence)
 
 
+_BILLIONS = re.compile(r"(?<![\w.])(?:[\w./]{0,120}[-_/])?(\d{1,3}(?:\.\d{1,2})?)[bB]\b")
+_PACKED = 0.6
+"""Bytes that a parameter takes in 4 bit, scales and what stays in 16 bit counted in."""
 UNKNOWN = Answer(None)
 
 
@@ -217,6 +221,20 @@ def _judge_memory(view: View, text: str) -> Answer:
     return Answer(text == "*" or number_satisfies(size, text), (evidence,))
 
 
+def _judge_weights(view: View, text: str) -> Answer:
+    """What the weights of the model that is told take by themselves, by the billions in its name."""
+    setting = view.facts.setting("model")
+    words = [(setting.value, setting.source)] if setting else []
+    words += [(error.text, error.source) for error in view.facts.errors if error.kind == "said"]
+    for told, source in words:
+        if match := _BILLIONS.search(told):
+            size = float(match[1])
+            whole, packed = (size * 1e9 * each / GIB for each in (2, _PACKED))
+            said = f"{match[1]}B take about {whole:.0f} GiB in 16 bit, {packed:.0f} in 4 bit"
+            return Answer(True, (Evidence("model", said, source),))
+    return UNKNOWN
+
+
 def _judge_gpu_count(view: View, text: str) -> Answer:
     gpus = view.gpus
     if not isinstance(gpus, Observed):
@@ -293,6 +311,7 @@ _ATOMS: Mapping[str, Callable[[View, str], Answer]] = {
     "host_memory_gib": _size_atom("host memory in GiB", lambda view: view.facts.host.memory_total_bytes),
     "gpu.cc": _judge_capability,
     "gpu.memory_gib": _judge_memory,
+    "model.weights": _judge_weights,
     "gpu.count": _judge_gpu_count,
     "gpu.name": _judge_gpu_name,
     "torch.cuda": _judge_torch_cuda,

@@ -6,7 +6,6 @@ What no recorded interface answers is at least told with both packages and the r
 from __future__ import annotations
 
 import builtins
-import sys
 from collections.abc import Iterable, Iterator
 
 from envdoctor import lazy_re as re
@@ -15,17 +14,27 @@ from envdoctor.facts import Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_records import libraries_with, load_record, recorded_libraries
 from envdoctor.matrix.snapshot import STACK
+from envdoctor.profile.keys import key_facts
 from envdoctor.rules.asked import Lack, Wanted, wanted_of
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import day_of, first_after, newest_on, package_facts, told_day
 from envdoctor.rules.import_chains import package_of
-from envdoctor.rules.interface_lookup import Missing, distribution_of, find_missing, is_contradicted, spelt_as
+from envdoctor.rules.interface_lookup import distribution_of, find_missing, is_contradicted, spelt_as
+from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
 
 ID = "RELEASES-APART"
 YOUNG = 730
 """Days for which code that was written for the major release before is still about."""
 _ANY_DAY = 1 << 20
+_OF_LOADING = frozenset(
+    [
+        *("torch_dtype", "dtype", "device_map", "attn_implementation", "load_in_4bit", "load_in_8bit"),
+        *("quantization_config", "trust_remote_code", "low_cpu_mem_usage", "use_flash_attention_2"),
+        *("max_memory", "offload_folder", "cache_dir", "revision", "use_safetensors", "variant", "token"),
+    ]
+)
+"""Arguments of from_pretrained (https://huggingface.co/docs/transformers/main/en/main_classes/model)."""
 _FILE = re.compile(r"\(((?:/|[A-Za-z]:\\)[^()\n]{2,300}\.py)\)")
 _NUMBER = re.compile(r"\d{1,4}")
 
@@ -43,21 +52,16 @@ def _has_it(view: View, wanted: Wanted) -> bool:
     """True where the release that is listed, or every one, has what is missed: that is told elsewhere."""
     return any(
         missing.sure
-        and (_has_every(missing) or (view.version(missing.library) and is_contradicted(view, missing)))
+        and (missing.in_all or (view.version(missing.library) and is_contradicted(view, missing)))
         for missing in find_missing(view, wanted)
     )
-
-
-def _has_every(missing: Missing) -> bool:
-    """True where no release that was read lacks it."""
-    return not missing.record.others(missing.spans)
 
 
 def _finding(view: View, wanted: Wanted) -> Finding | None:
     owner, asker = _owner(view, wanted), asking_package(view, wanted.asker)
     asker = "" if asker == owner else asker
     what = _what(wanted)
-    if wanted.module.partition(".")[0] in sys.stdlib_module_names:
+    if is_standard(view, wanted.module):
         return None  # which Python has the name, or whose file hides the module, is told elsewhere
     if not what or not (owner or (asker and (wanted.lack is not Lack.MEMBER or _is_of_stack(wanted, asker)))):
         return None
@@ -69,7 +73,8 @@ def _finding(view: View, wanted: Wanted) -> Finding | None:
         summary=f"{here} {what}: {asking} was written for another version of " + (owner or "it"),
         cause="Names, arguments and members come, move and go with releases. "
         + (f"{asker} and {owner} are" if asker and owner else "Who asks and who is asked are")
-        + " of different times, or a half upgraded copy is imported.",
+        + " of different times, or a half upgraded copy is imported."
+        + _never(view, wanted, owner),
         evidence=(Evidence(wanted.symptom.id, wanted.symptom.text, wanted.symptom.source),),
         remedies=tuple(_remedies(view, wanted, owner, asker)),
         certainty=Certainty.UNCERTAIN,
@@ -77,6 +82,35 @@ def _finding(view: View, wanted: Wanted) -> Finding | None:
         explains=(wanted.symptom.id,),
         prior=0.5,
         fallback=True,
+    )
+
+
+def _never(view: View, wanted: Wanted, owner: str) -> str:
+    """Say that no release takes an argument or has a name, where what each of them has is on record."""
+    if owner and wanted.lack is Lack.NAME:
+        return _never_had(view, wanted, owner)
+    record = load_record(view.matrix.folder, owner) if owner and wanted.lack is Lack.KEYWORD else None
+    names = (wanted.owner, f"{wanted.owner.partition('.')[0]}.__init__")
+    taken = (
+        next((record.keywords[name] for name in names if name in record.keywords), None) if record else None
+    )
+    if not taken or wanted.name in taken:
+        return ""
+    return (
+        f" No release of {owner} that was read takes it: {wanted.name} is not an argument (parameter,"
+        f" field) of {wanted.owner}, so that it is misspelt, meant for another call,"
+        " or of documentation that is wrong."
+    )
+
+
+def _never_had(view: View, wanted: Wanted, owner: str) -> str:
+    record = load_record(view.matrix.folder, owner)
+    if record is None or any(wanted.name in names for names in record.names.values()):
+        return ""
+    return (
+        f" No release of {owner} that was read has it under that name anywhere: it is of another package,"
+        f" of a newer release, or of a fork (a project's own modified copy of {owner}, which its repository"
+        " installs)."
     )
 
 
@@ -187,9 +221,14 @@ def asking_package(view: View, frame: Frame | None) -> str:
         folders = re.split(r"[/\\\\]", frame.file)[:-1]
         names = {name: distribution_of(view.matrix, name) for name in reversed(folders) if name}
         package = next((name for name, whose in names.items() if _is_ours(view, whose)), "")
-        shortened = folders[0] if folders and "_" in folders[0] else ""
-        if not package and shortened and package_facts(view, names[shortened]) is not None:
-            package = shortened
+        first = folders[0] if folders else ""
+        compiled = frame.function.startswith(f"{first}.")  # Cython names the module before the function
+        if (
+            not package
+            and (compiled or "_" in first)
+            and package_facts(view, names.get(first, "")) is not None
+        ):
+            package = first
     return distribution_of(view.matrix, package) if package else ""
 
 
@@ -202,11 +241,18 @@ def _is_ours(view: View, name: str) -> bool:
 def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Remedy]:
     yield from _misspelt(view, wanted, owner)
     yield from _elsewhere(view, wanted, owner)
+    if wanted.lack is Lack.NAME and not asker and _never(view, wanted, owner):
+        yield Remedy(
+            f"Install what the code's own instructions name for {wanted.name}: the package that has it, or"
+            f" the project's copy of {owner} (pip install -e . in its repository, in an environment of"
+            " its own)."
+        )
     if owner and asker:
         yield from of_one_time(view, owner, asker)
     elif owner:
         yield from _before_major(view, owner)
     if wanted.lack is Lack.KEYWORD:
+        yield from _belongs(view, wanted)
         yield Remedy(f"Or remove {wanted.name} from the call, where no release takes it.")
     elif owner and not asker and "._" in wanted.module:
         yield Remedy(
@@ -223,9 +269,24 @@ def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Re
         return
     both = f"{' and '.join(names)}{' together' if names[1:] else ''}"
     yield Remedy(
-        f"Upgrade {both}, or downgrade to the releases that the asking code names in its requirements.",
+        f"Upgrade {both}, or downgrade {owner or 'what it calls'} to the release that the asking code names"
+        " in its requirements.",
         pip_install(*names, options="-U"),
     )
+
+
+def _belongs(view: View, wanted: Wanted) -> Iterator[Remedy]:
+    """Name the call of transformers that takes an argument which another one refused."""
+    if wanted.name in _OF_LOADING:
+        yield Remedy(
+            f"{wanted.name} is an argument of from_pretrained: load the model with it and hand the model"
+            f" over, or pass model_init_kwargs={{'{wanted.name}': …}} where a trainer's config takes that."
+        )
+    facts = (
+        key_facts(view.matrix, "transformers") if wanted.owner.partition(".")[0].endswith("Trainer") else None
+    )
+    if facts and facts.span(wanted.name):
+        yield Remedy(f"{wanted.name} is a field of TrainingArguments (SFTConfig, …): set it there, as args=.")
 
 
 def _newest_lacks(view: View, wanted: Wanted, owner: str) -> bool:

@@ -60,6 +60,11 @@ class Missing:
         """The error line."""
         return self.wanted.symptom
 
+    @property
+    def in_all(self) -> bool:
+        """True where no release that was read lacks it."""
+        return not self.record.others(self.spans)
+
 
 def find_missing(view: View, wanted: Wanted) -> list[Missing]:
     """Return what the recorded interfaces say of something that is missed."""

@@ -173,7 +173,7 @@ def _stale_finding(view: View, missing: Missing) -> Finding:
 def _is_hidden(view: View, missing: Missing) -> bool:
     """True where every release has what is missed, and no listed one shows that another copy ran."""
     unlisted = view.version(missing.library) is None or bool(loaded_file(missing.symptom.text))
-    return unlisted and not specifier_for(view, missing)
+    return unlisted and missing.in_all
 
 
 def _apart(missing: Missing) -> str:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 
-from envdoctor.commands import ANY, pip_install
+from envdoctor.commands import ANY, commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import is_recorded
+from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
-from envdoctor.rules.wheels import on_linux, system_without_wheel
+from envdoctor.rules.wheels import has_linux_alone, on_linux, system_without_wheel
 
 
 def check_missing_modules(view: View) -> Iterable[Finding]:
     """Find top-level modules that are not installed in the interpreter that failed."""
-    seen = [s for s in view.facts.symptoms if s.id == "SYM-NO-MODULE" and _is_top_level(s)]
+    seen = [s for s in view.facts.symptoms if s.id == "SYM-NO-MODULE" and _is_top_level(view, s)]
     if not seen:
         raise Skip("no missing module was pasted")
     spelt = {s.captured["module"].lower(): s for s in seen}
@@ -26,10 +26,10 @@ def check_missing_modules(view: View) -> Iterable[Finding]:
         yield _finding(view, symptom.captured["module"], symptom)
 
 
-def _is_top_level(symptom: Symptom) -> bool:
+def _is_top_level(view: View, symptom: Symptom) -> bool:
     module = symptom.captured.get("module", "")
     named = module.isascii() and module.isidentifier()
-    return named and module not in sys.stdlib_module_names - {"distutils"}
+    return named and (module == "distutils" or not is_standard(view, module))
 
 
 def find_distribution(view: View, module: str) -> tuple[str, tables.ImportNameRow | None]:
@@ -48,9 +48,18 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
     whose = f"it comes with {name}{part}" if known else "which package brings it is not on record"
     if system := system_without_wheel(view, name) if known and not installed else "":
         whose += f", of which no release has a wheel for {system}"
+    asked = not installed and normalise(name) in {
+        normalise(one.partition("[")[0]) for one in view.asked_of_installers
+    }
+    alone = known and not installed and not system and has_linux_alone(view, name)
+    if alone:
+        whose += "; its wheels are for Linux alone (Windows and macOS are not supported by it)"
     elsewhere = (
         f"{name} {installed} is listed, so the failing process runs another interpreter or a broken install."
         if installed
+        else f"An installer was asked for {name} all the same: it belongs to another Python (the system's"
+        " pip3, another environment) than the one that runs, or it failed."
+        if asked
         else "It is not among the distributions told."
     )
     return Finding(
@@ -60,7 +69,8 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
         cause=f"Python found no {module} on its path. {elsewhere}",
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
-            *_elsewhere(name, system),
+            *_elsewhere(name, system, alone),
+            *((_same_python(name),) if asked or installed else ()),
             *((_installing(name, row),) if known else _finding_out()),
             Remedy(
                 "See which interpreter runs; a launcher (deepspeed, accelerate, torchrun, jupyter) of another"
@@ -77,14 +87,27 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
     )
 
 
+def _same_python(name: str) -> Remedy:
+    return Remedy(
+        "Install it with the pip of the interpreter that runs (activate its environment, venv or conda,"
+        " first): python -m pip, with the same python that starts the program.",
+        commands("python -m pip install {}", name),
+    )
+
+
 def _installing(name: str, row: tables.ImportNameRow | None) -> Remedy:
     command = row.install if row else ""
     text = f"Install {name} with that very interpreter."
     return Remedy(text, (command,), {}) if command else Remedy(text, pip_install(name), {name: ANY})
 
 
-def _elsewhere(name: str, system: str) -> Iterator[Remedy]:
-    """Offer Linux where no wheel is for the system that is told."""
+def _elsewhere(name: str, system: str, alone: bool) -> Iterator[Remedy]:
+    """Offer Linux where no wheel is for the system that is told, or for any other."""
+    if alone:
+        yield Remedy(
+            f"On Windows run it in WSL 2 or Docker, leave {name} out where it is optional, or take a build"
+            " that others make for Windows (triton-windows for triton)."
+        )
     if system:
         why = f"where {name} has wheels, or without what needs {name}."
         yield on_linux("Run it", why, windows=system == "Windows")

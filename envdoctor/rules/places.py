@@ -13,6 +13,8 @@ from envdoctor.rules.view import View
 
 ID = "CUT-OFF"
 _CALL = re.compile(r"([A-Za-z_][\w.]{0,80})\(")
+_NOTHING = frozenset({"timed out", "The read operation timed out", "The operation did not complete (read)"})
+"""Messages that are the same whatever failed."""
 FRAMES = 8
 """How many frames from the end are looked at."""
 
@@ -24,21 +26,47 @@ def place_finding(view: View, error: ErrorSeen, empty: bool) -> Finding | None:
     """
     if not empty and error.kind != "cut" and not _is_torn(error.text.partition(":")[2].strip()):
         return None
-    frames = (*_called(error.frames[-1:]), *reversed(error.frames[-FRAMES:]))
-    row = next((row for frame in frames for row in _rows(view, frame)), None)
+    row = _row(view, error)
     if row is None:
         return None
+    return _finding(
+        row,
+        error,
+        f"the text ends before the error itself; it fell while {row.during}: {row.usual}",
+        "The last lines of the traceback are missing, and with them the message; what usually fails at"
+        " this place is no more than a guess.",
+        (Remedy("Show the end of the log: the exception's own line says what it was."),),
+    )
+
+
+def beside_place(view: View, error: ErrorSeen) -> Finding | None:
+    """Return what was done where an error with a message was raised; None where no row knows the place."""
+    row = _row(view, error)
+    if row is None:
+        return None
+    return _finding(
+        row,
+        error,
+        f"it fell while {row.during}: {row.usual}",
+        "That is what usually fails at this place; which of it, the message alone does not tell.",
+    )
+
+
+def _row(view: View, error: ErrorSeen) -> tables.PlaceRow | None:
+    frames = (*_called(error.frames[-1:]), *reversed(error.frames[-FRAMES:]))
+    return next((row for frame in frames for row in _rows(view, frame)), None)
+
+
+def _finding(
+    row: tables.PlaceRow, error: ErrorSeen, summary: str, cause: str, more: tuple[Remedy, ...] = ()
+) -> Finding:
     return Finding(
         id=ID,
         severity=Severity.ERROR,
-        summary=f"the text ends before the error itself; it fell while {row.during}: {row.usual}",
-        cause="The last lines of the traceback are missing, and with them the message; what usually fails at"
-        " this place is no more than a guess.",
+        summary=summary,
+        cause=cause,
         evidence=(Evidence("error", error.text, error.source),),
-        remedies=(
-            *(Remedy(text) for text in row.remedies),
-            Remedy("Show the end of the log: the exception's own line says what it was."),
-        ),
+        remedies=(*map(Remedy, row.remedies), *more),
         certainty=Certainty.UNCERTAIN,
         rows=(row.id,),
         sources=(row.source,),
@@ -48,8 +76,9 @@ def place_finding(view: View, error: ErrorSeen, empty: bool) -> Finding | None:
 
 
 def _is_torn(message: str) -> bool:
-    """True for a message that breaks off: it is empty, or a word within a bracket that it does not close."""
-    return not message or (message.startswith(("(", "<")) and message[1:].isidentifier())
+    """True for a message that says nothing: it is empty, or breaks off within a word or a bracket."""
+    bare = message.removeprefix("(").removeprefix("<")
+    return not message or message in _NOTHING or (bare.isidentifier() and (bare != message or bare.islower()))
 
 
 def _called(last: Sequence[Frame]) -> Iterator[Frame]:

@@ -6,19 +6,19 @@ not found: such sentences are the same whoever runs, so that what they mean can 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import commands, pip_install
 from envdoctor.facts import ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.rules.calendar import is_recorded, package_facts
+from envdoctor.rules.calendar import has_newer, is_recorded, package_facts
 from envdoctor.rules.foreign import foreign_backend
 from envdoctor.rules.generations import asking_package
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.messages import distinct
 from envdoctor.rules.newest import newest_ways
+from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
@@ -57,6 +57,18 @@ _ASKED = re.compile(r"(?P<holder>[A-Za-z_][\w.]{0,80})\.(?P<member>\w{1,80})\b")
 _WORKED_WITH = re.compile(
     r"([A-Za-z_][\w.]{1,80})\s{0,2}(?:[<>]=?|[*/+-])\s{0,2}[\w.]|\b(?:len|int|float|Path|open|range)\(([A-Za-z_][\w.]{1,80})\)"
 )
+_EXPRESSION = r"[A-Za-z_][\w.]{0,80}(?:\[[^\[\]]{1,60}\])?"
+"""A name, a member or an item in code."""
+_OPERANDS = re.compile(
+    r"(?: for |')(?P<sign>[^\s:'\w]{1,3}?)=?(?:: |' not supported between instances of )"
+    r"(?:(?P<left>'NoneType')|'[\w.]{1,60}') and (?P<right>'NoneType')?"
+)
+_GONE_THROUGH = re.compile(
+    rf"\bin ({_EXPRESSION})\s{{0,2}}(?::|$|\]|\)| for | if )|\.(?:update|extend|join)\(({_EXPRESSION})\)|"
+    rf"\*\*?({_EXPRESSION})\s?[,)]|(?:tuple|list|set|sorted|dict|zip|enumerate|sum|max|min)\(({_EXPRESSION})\)|"
+    rf"({_EXPRESSION})\["
+)
+"""What a line of code goes through, or looks into."""
 _OF_CUDA = re.compile(r"cuda|libcu|nvrtc|libnv|cudnn|nccl")
 _MEMBERS_OF_PYTHON = frozenset({"dict", "list", "tuple", "str", "int", "float", "bytes", "set", "bool"})
 
@@ -95,7 +107,7 @@ def stdlib_finding(view: View, error: ErrorSeen) -> Finding | None:
     """Return the answer where a module of Python itself lacks what an installed package asks of it."""
     match = _MEMBER.search(error.text)
     module = (match and match["module"]) or ""
-    return python_finding(view, error) if module.partition(".")[0] in sys.stdlib_module_names else None
+    return python_finding(view, error) if module and is_standard(view, module) else None
 
 
 def none_called(view: View, error: ErrorSeen) -> Finding | None:
@@ -156,9 +168,21 @@ def _holder(error: ErrorSeen, member: str) -> str:
     if member:
         holders = (one["holder"] for one in _ASKED.finditer(code) if one["member"] == member)
         return next(holders, "").removeprefix("self.")
-    found = _WORKED_WITH.findall(code)
-    names = [next(filter(None, one)) for one in found]
-    return names[0].removeprefix("self.") if len(names) == 1 else ""
+    if operands := _OPERANDS.search(error.text):
+        return _operand(code, operands["sign"], bool(operands["left"]), bool(operands["right"]))
+    found = [next(filter(None, one)) for one in _WORKED_WITH.findall(code)]
+    if not found and "is not" in error.text:
+        found = [next(filter(None, one)) for one in _GONE_THROUGH.findall(code)]
+    return found[0].removeprefix("self.") if len(found) == 1 else ""
+
+
+def _operand(code: str, sign: str, left: bool, right: bool) -> str:
+    """Return what stands beside an operator where the message says that None does; both where both are."""
+    sides = re.search(rf"({_EXPRESSION})?\s{{0,2}}{re.escape(sign)}=?\s{{0,2}}({_EXPRESSION})?", code)
+    if sides is None:
+        return ""
+    told = [name for name, none in ((sides[1], left), (sides[2], right)) if none and name]
+    return " or ".join(name.removeprefix("self.") for name in told)
 
 
 def _keyword(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told:
@@ -200,7 +224,7 @@ def _module(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told | No
     if not rest:
         return (
             None
-            if top in sys.stdlib_module_names
+            if is_standard(view, top)
             else _absent(top, name, known=package_facts(view, name) is not None)
         )
     return _Told(
@@ -247,7 +271,7 @@ def _absent(module: str, name: str, known: bool) -> _Told:
 def _name(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told:
     name, module = told["name"], told["module"]
     top = module.partition(".")[0]
-    here, owner = top in sys.stdlib_module_names, distribution_of(view.matrix, top)
+    here, owner = is_standard(view, top), distribution_of(view.matrix, top)
     ways = (
         Remedy(
             "See which file is imported; rename a file of your own that bears that name.",
@@ -257,7 +281,7 @@ def _name(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told:
             "Take a Python that has the name: it came, or went, with one of its releases."
             if here
             else f"Upgrade {top}, or pin the release from which {name} was still there.",
-            () if here or not is_recorded(view, owner) else pip_install(owner, options="-U"),
+            () if here or not _has_later(view, owner) else pip_install(owner, options="-U"),
         ),
     )
     cause = (
@@ -267,10 +291,16 @@ def _name(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told:
     return _Told(f"{module} has no {name} here", cause, ways if here else ways[::-1])
 
 
+def _has_later(view: View, name: str) -> bool:
+    """True where a release is on record that is newer than the one that is told, or none is told."""
+    version = view.version(name)
+    return is_recorded(view, name) and (version is None or has_newer(view, name, version))
+
+
 def _member(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told | None:
     module, owner = told.get("module", ""), told.get("owner", "")
     what = told.get("member") or told.get("state", "")
-    if module.partition(".")[0] in sys.stdlib_module_names:
+    if module and is_standard(view, module):
         return _name(view, error, {"name": what, "module": module})
     if owner in _MEMBERS_OF_PYTHON or owner == "NoneType":
         return None

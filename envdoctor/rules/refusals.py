@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 
 from packaging.version import Version
@@ -14,6 +13,7 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.ranges import parse_specifier, parse_version, specifier_in, version_satisfies
+from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
 
 _CALLED = {"pytorch": "torch", "flash-attention": "flash-attn", "flash attention": "flash-attn"}
@@ -30,7 +30,7 @@ _REFUSALS = (
 def check_refusals(view: View) -> Iterable[Finding]:
     """Find the versions that a library itself refused, by its own message."""
     said = (s for s in view.facts.symptoms if s.id in _REFUSALS and _specifier(s))
-    seen = [s for s in said if s.captured["name"].lower() not in sys.stdlib_module_names]
+    seen = [s for s in said if not is_standard(view, s.captured["name"].lower())]
     if not seen:
         raise Skip("no library refused another's version")
     for symptom in {s.captured["name"].lower(): s for s in reversed(seen)}.values():

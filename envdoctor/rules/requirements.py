@@ -26,6 +26,8 @@ _CHECKED_AT_IMPORT = frozenset({"tokenizers", "huggingface-hub", "safetensors", 
 """transformers looks at these versions when it is imported, and refuses."""
 _EXTRA = re.compile(r"\bextra\b")
 _LONGEST = 4096
+_RIVALS = 4
+"""How many of those that ask for another release are told."""
 LOOKED = 60
 """Later releases of an asking distribution that are looked through for one that takes what is there."""
 _PLAIN = re.compile(
@@ -65,7 +67,8 @@ def check_requirements(view: View) -> Iterable[Finding]:
     for name, group in unmet.items():
         group.sort(key=lambda one: (not _is_fatal(one), one.by.name not in STACK))
         matters = name in STACK or any(one.by.name in reached for one in group)
-        yield replace(_finding(view, name, group, matters), explains=told)
+        found = replace(_finding(view, name, group, matters), explains=told)
+        yield replace(found, cause=f"{found.cause}{_rivals(asked, name, group)}{_brought(view, group[0])}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +254,34 @@ def _moved(unmet: Unmet) -> str:
     return f"; what was installed later {how} (replaced) {unmet.other.name}"
 
 
+def _rivals(asked: Asked, name: str, group: Sequence[Unmet]) -> str:
+    """Say who asks for another release of the distribution than those whose requirement is not met."""
+    unmet = {one.by.name for one in group}
+    wanted = {one.demand.specifier for one in group}
+    others = (
+        f"{owner} requires {name}{one.specifier}"
+        for owner, demands in asked.demands.items()
+        for one in demands
+        if one.name == name and owner not in unmet and "==" in one.specifier and one.specifier not in wanted
+    )
+    rivals = list(dict.fromkeys(others))[:_RIVALS]
+    return f" Against it stands: {', '.join(rivals)}." if rivals else ""
+
+
+def _brought(view: View, unmet: Unmet) -> str:
+    """Say what an installer was asked for, where its own lines tell that it left a requirement unmet."""
+    if unmet.other is None or not symptoms(view, "SYM-PIP-INCOMPATIBLE"):
+        return ""
+    theirs = {unmet.by.name, unmet.other.name}
+    asked = [one for one in view.asked_of_installers if normalise(one.partition("[")[0]) not in theirs]
+    if not asked:
+        return ""
+    return (
+        f" The installer was asked for {', '.join(asked[:_RIVALS])}, whose own requirements brought"
+        f" {unmet.other.name} {unmet.other.version}: the two pin different releases of it."
+    )
+
+
 def _raised(view: View, unmet: Unmet) -> Iterator[Remedy]:
     """Offer the lowest later release of the asking distribution that takes what is installed."""
     by, other = unmet.by, unmet.other
@@ -275,6 +306,11 @@ def _apart(view: View, unmet: Unmet) -> Iterator[Remedy]:
         yield Remedy(
             f"Or give {unmet.by.name} an environment of its own (or uninstall it, where nothing needs it).",
             commands("python -m venv {}", f"{unmet.by.name}-env"),
+        )
+    if _brought(view, unmet):
+        yield Remedy(
+            "Or install what was asked for without its requirements (--no-deps; from source or in the image"
+            " that its project gives for this accelerator), where what is there already serves it."
         )
 
 

@@ -293,7 +293,7 @@ def _training_run(view: View, shape: ModelShape, card: OneCard) -> TrainingRun:
             grad_accum=number_of(view, "grad_accum", 1),
             dtype=_loaded(view, method),
             amp=_amp(view),
-            optim=value_of(view, "optim") or "adamw_torch_fused",
+            optim=_optim(view),
             grad_ckpt=value_of(view, "grad_ckpt") != "false",
             attn=_attention(view),
             liger=value_of(view, "liger") == "true",
@@ -321,6 +321,13 @@ def _versions(view: View) -> dict[str, str]:
     return {n: d.version for n, d in view.facts.environment.distributions.items() if d.version}
 
 
+def _optim(view: View) -> str:
+    """The optimizer that a switch of its own turns on, of two the layerwise one; else by its name."""
+    told = [s for s in view.facts.settings if s.key == "optim"]
+    switched = [s.value for s in told if (s.native_key or "optim").rpartition(".")[2] != "optim"]
+    return max(switched, key=len, default=value_of(view, "optim") or "adamw_torch_fused")
+
+
 def _amp(view: View) -> str:
     if value_of(view, "pure_bf16") == "true":
         return "none"
@@ -344,8 +351,11 @@ def _loaded(view: View, method: str) -> str:
 
 def _method(view: View) -> str:
     method, quant = value_of(view, "method"), value_of(view, "quant")
-    if quant in ("int8", "fp8") or method in ("freeze", "oft"):
+    blockwise = any(s.key == "method" and s.value == "badam" for s in view.facts.settings)
+    if quant in ("int8", "fp8") or method in ("freeze", "oft") or blockwise:
         raise Skip("that way of training is not predicted from a file")
+    if quant is not None and method == "full":
+        raise Skip("weights in few bits are not trained themselves: such a run is refused")
     if quant is not None or method == "qlora":
         return "qlora"
     adapters = view.facts.setting("lora_rank") or view.facts.setting("lora_targets")

@@ -233,7 +233,8 @@ def remote_finding(view: View, error: ErrorSeen) -> Finding | None:
         remedies=(
             *_below_major(view, name),
             Remedy(
-                "Or take the transformers that the repository's config.json names (transformers_version), or"
+                "Or downgrade to the transformers that the repository's requirements or config.json name"
+                " (transformers_version), or take"
                 " a newer revision of its code; where transformers has the architecture itself, leave"
                 " trust_remote_code off."
             ),

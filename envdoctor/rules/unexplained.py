@@ -5,29 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import REPORTED, STOPPED, ErrorSeen, Symptom
+from envdoctor.facts import ASKED, REPORTED, STOPPED, ErrorSeen, Symptom
 from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcome, Severity
 from envdoctor.matrix import Matrix, tables
 from envdoctor.rules.base import UNEXPLAINED
+from envdoctor.rules.blamed import ID as BLAMED
 from envdoctor.rules.blamed import blamed_finding, compared
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.dated_names import dated_finding
 from envdoctor.rules.detours import detour_finding, with_detour
+from envdoctor.rules.generations import ID as APART
 from envdoctor.rules.generations import asking_package
 from envdoctor.rules.import_chains import mixed_finding, package_of
 from envdoctor.rules.interface_lookup import distribution_of
+from envdoctor.rules.likeness import like_finding
 from envdoctor.rules.messages import asked_by
 from envdoctor.rules.model_age import newer_model_finding
 from envdoctor.rules.origins import origin_finding, origin_of
-from envdoctor.rules.places import place_finding
+from envdoctor.rules.places import beside_place, place_finding
+from envdoctor.rules.python_says import ID as PYTHON
 from envdoctor.rules.python_says import NONE, is_of_python, none_called, python_finding, stdlib_finding
 from envdoctor.rules.ranges import parse_version
+from envdoctor.rules.sayings import ID as SAID
 from envdoctor.rules.sayings import said_finding
+from envdoctor.rules.suspects import ID as SUSPECTED
 from envdoctor.rules.suspects import remote_finding, suspected_finding, unreleased_finding
+from envdoctor.rules.told import ID as TOLD
 from envdoctor.rules.told import told_finding
 from envdoctor.rules.view import View
 from envdoctor.rules.weighing import KILLS, was_killed_after
-from envdoctor.rules.written_for import written_for_finding
+from envdoctor.rules.written_for import companions_finding, written_for_finding
+from envdoctor.values import replace
 
 _WEAK = frozenset({"cut", "logged", "said"})
 """Kinds of errors that tell only that something failed."""
@@ -35,6 +43,12 @@ _FAREWELLS = frozenset({"__del__", "_exitfunc", "_run_exitfuncs", "_python_exit"
 _LABEL = re.compile(r"^[\s#]*(?:\[[^\]]{1,40}\]:? *)*")
 """What stands in a title before its words: `# [Bug]: `."""
 _WARNED = re.compile(r"\b[A-Z]\w{2,40}Warning: ")
+_READ = frozenset({SAID, PYTHON})
+"""Answers that read a message by its words alone."""
+_GUESSES = frozenset({SUSPECTED, APART, BLAMED, TOLD, UNEXPLAINED}) | _READ
+"""Answers that another one may stand beside: each tells of one side of the error alone."""
+_BESIDE = 0.15
+"""The weight of what stands beside such an answer."""
 TELLING = 24
 """Letters of a quoted line by which it is known again; fewer may be a version or a name."""
 _RULED_OUT = (
@@ -103,11 +117,16 @@ def find_unexplained(
         if guessed and (blamed := blamed_finding(view, error)):
             yield blamed
         elif about and all(f.certainty is Certainty.UNCERTAIN for f in about):
-            yield from filter(None, [written_for_finding(view, error) or told_finding(view, error)])
+            beside = written_for_finding(view, error)
+            if beside is None and all(f.id == APART for f in about):
+                yield from _beside(view, error, about[0].id)
+            else:
+                yield from filter(None, [beside or told_finding(view, error)])
         error = None
     if error is not None:
-        answer = _answer(view, error, checks)
-        yield with_detour(view, answer, error) if answer.id != UNEXPLAINED else answer
+        asked = error.kind == "logged" and ASKED in view.facts.notes  # what a question quotes in passing
+        for answer in _answers(view, error, checks):
+            yield replace(answer, severity=Severity.WARNING) if asked else answer
 
 
 def _accounted_for(view: View, error: ErrorSeen, explained: set[str], findings: Sequence[Finding]) -> bool:
@@ -170,6 +189,40 @@ def _is_known_by(message: str, quoted: str) -> bool:
 def _same_words(one: str, other: str) -> bool:
     """True where one of two messages is the beginning of the other."""
     return bool(one and other) and (one.startswith(other) or other.startswith(one))
+
+
+def _answers(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Iterator[Finding]:
+    """Yield what can be said of an error that no cause accounts for, the best first.
+
+    A guess about releases says nothing of what the message means: where that can be told, it stands beside.
+    """
+    first = _answer(view, error, checks)
+    yield with_detour(view, first, error) if first.id != UNEXPLAINED else first
+    if first.id in _GUESSES and first.certainty is Certainty.UNCERTAIN:
+        yield from _beside(view, error, first.id)
+
+
+def _beside(view: View, error: ErrorSeen, but: str) -> Iterator[Finding]:
+    """Yield what an error's own sentence means, whoever raised it, and what the text tells of its cause.
+
+    What usually fails where it was raised is told in place of such a sentence.
+    """
+    if error.kind == "said":
+        if but == UNEXPLAINED and (like := like_finding(view, error)):
+            yield replace(like, severity=Severity.WARNING)
+        return
+    read = None if but in _READ else _read(view, error)
+    read = read or companions_finding(view, error) or beside_place(view, error)
+    read = read or (like_finding(view, error) if but == UNEXPLAINED else None)
+    if read is not None and read.id != but:
+        yield replace(read, prior=_BESIDE)
+    if but not in _READ and but != TOLD and (told := told_finding(view, error)):
+        yield told
+
+
+def _read(view: View, error: ErrorSeen) -> Finding | None:
+    read = python_finding(view, error) if is_of_python(error.text) else None
+    return read or said_finding(view, error, _speaker(view, error))
 
 
 def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Finding:

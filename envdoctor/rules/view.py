@@ -10,6 +10,7 @@ from packaging.version import Version
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import (
+    INSTALLING,
     ComputeCapability,
     CudaVersion,
     DriverVersion,
@@ -64,6 +65,12 @@ class View:
         if distribution is None:
             return None
         return distribution.version or distribution.specifier or None
+
+    @property
+    def asked_of_installers(self) -> tuple[str, ...]:
+        """What commands of installers in the text name, extras included."""
+        told = (note.removeprefix(INSTALLING) for note in self.facts.notes if note.startswith(INSTALLING))
+        return tuple(name for note in told for name in note.split(", "))
 
     @property
     def torch_minor(self) -> Version | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -20,6 +19,7 @@ from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.no_packages import missed_as_a_name, of_a_module, of_python
 from envdoctor.rules.ranges import parse_version, range_satisfies, version_satisfies
+from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
@@ -48,6 +48,8 @@ class Availability:
     """Whether some wheel suits the operating system that is told; True where none is."""
     glibc: tuple[int, int]
     """The lowest C library that its wheels for Linux ask for; 0.0 where there are none."""
+    linux_alone: bool = False
+    """Whether all of its wheels are for Linux, and it has no source."""
 
 
 _UNKNOWN = Availability(frozenset(), any_python=True, source=False, versions=0, here=True, glibc=(0, 0))
@@ -72,7 +74,7 @@ def check_wheels(view: View) -> Iterable[Finding]:
             yield from _judge(view, snapshot, package, symptom)
         elif symptom.captured.get("offered", "").startswith("none"):
             name = normalise(symptom.captured["name"])
-            own = name.replace("-", "_") in sys.stdlib_module_names
+            own = is_standard(view, name.replace("-", "_"))
             if missed := missed_as_a_name(view, name):
                 yield of_a_module(name, missed, symptom)
             else:
@@ -95,6 +97,14 @@ def system_without_wheel(view: View, name: str) -> str:
         return ""
     have = availability(load_snapshot(view.matrix.folder), package, "", system)
     return "" if have.here or have.source or not have.versions else _SYSTEMS[system]
+
+
+def has_linux_alone(view: View, name: str) -> bool:
+    """True where all wheels of a package are for Linux, there is no source, and no system is told."""
+    package = package_facts(view, name) if view.facts.host.os.get() is None else None
+    return (
+        package is not None and availability(load_snapshot(view.matrix.folder), package, "", None).linux_alone
+    )
 
 
 def _judge(view: View, snapshot: Snapshot, package: Package, symptom: Symptom) -> Iterable[Finding]:
@@ -128,7 +138,7 @@ def availability(snapshot: Snapshot, package: Package, specifier: str, system: s
     systems = [_PLATFORMS[system]] if system in _PLATFORMS else ["linux", "win"]
     minors: dict[str, set[int]] = {name: set() for name in systems}
     any_python = source = False
-    here, floors = len(systems) > 1, set[tuple[int, int]]()
+    here, floors, platforms = len(systems) > 1, set[tuple[int, int]](), set[str]()
     for mask, files in package.file_groups():
         if not mask & chosen:
             continue
@@ -139,12 +149,15 @@ def availability(snapshot: Snapshot, package: Package, specifier: str, system: s
             python, abi, platform = snapshot.tags[file.tag].split("-")
             any_python |= python.startswith("py") or abi == "abi3"
             here |= platform == "any" or systems[0] in platform
+            platforms.add(platform)
             asked = filter(None, map(parse_manylinux, platform.split(".")))
             floors |= {glibc for glibc, arch in asked if arch == "x86_64"}
             _note(minors, python, platform)
     found = [m for m in minors.values() if m]
     joint = frozenset(set.intersection(*found)) if found else frozenset[int]()
-    return Availability(joint, any_python, source, chosen.bit_count(), here, min(floors, default=(0, 0)))
+    lowest = min(floors, default=(0, 0))
+    alone = bool(platforms) and not source and all("linux" in platform for platform in platforms)
+    return Availability(joint, any_python, source, chosen.bit_count(), here, lowest, alone)
 
 
 def _note(minors: Mapping[str, set[int]], python: str, platform: str) -> None:
@@ -316,6 +329,8 @@ def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -
     )
     if since:
         summary += f"; those for {since}"
+    if system is None and have.linux_alone:
+        summary += "; they are for Linux alone: on Windows and macOS there is none"
     newest = _newest_offered(symptom)
     if not have.here:
         which = f"{name}{symptom.captured['specifier']}" if newest else f"no release of {name}"
@@ -350,6 +365,11 @@ def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -
 
 def _another_system(have: Availability, system: str | None) -> Iterator[Remedy]:
     """Offer Linux where no wheel is for the system that is told."""
+    if have.linux_alone and system is None:
+        yield Remedy(
+            "On Windows install it in WSL 2, leave it out where it is optional, or take a build that others"
+            " make for Windows (triton-windows for triton)."
+        )
     if not have.here:
         yield on_linux("Install it", "where its wheels are.", windows=system == "windows")
 

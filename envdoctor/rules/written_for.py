@@ -21,6 +21,10 @@ from envdoctor.rules.view import View
 from envdoctor.values import dataclass, replace
 
 ID = "WRITTEN-FOR-ANOTHER"
+_TORCHS = ("torch", "triton", "nvidia-")
+"""What is of torch itself, which other rules compare."""
+COMPANIONS = 6
+"""How many companions are named."""
 LOOKED = 60
 """Later releases that are looked through for one that takes what is there."""
 _MISFITS = re.compile(r"(?:Attribute|Type|Name|Import|ModuleNotFound|UnboundLocal|Key|Index|Runtime)Error$")
@@ -79,6 +83,43 @@ def written_for_finding(view: View, error: ErrorSeen) -> Finding | None:
         sources=(f"wheel:{by.name}-{by.version}",),
         explains=error.symptoms,
         prior=0.6,
+    )
+
+
+def companions_finding(view: View, error: ErrorSeen) -> Finding | None:
+    """Return what a package is released with, where its own code calls what the facts do not tell of."""
+    misfit = _MISFITS.search(error.exception or "") and _INTERFACE.search(error.text)
+    name = asking_package(view, error.frames[-1]) if misfit and error.frames else ""
+    by = view.facts.environment.distributions.get(name)
+    if by is None or view.recorded is None or name not in STACK or name == "torch":
+        return None
+    demands = list(view.recorded.demands(by, tuple(_extras(view, by))))
+    exact = ((one.name, one.specifier) for one in demands if one.specifier.startswith("=="))
+    pins = {other: specifier for other, specifier in exact if not other.startswith(_TORCHS)}
+    if not pins:
+        return None
+    listed = ", ".join(f"{other}{specifier}" for other, specifier in list(pins.items())[:COMPANIONS])
+    return Finding(
+        id=ID,
+        severity=Severity.ERROR,
+        summary=f"{told_release(view, name)} is released with {listed}: another release of one of them may be"
+        f" imported: {error.text[:240]}",
+        cause=f"{name} calls these packages by their names and arguments of that release; one that is older"
+        f" or newer is a mismatch (an upgrade of one alone, or a source tree of {name} that is newer than the"
+        " packages that were installed with it).",
+        evidence=(Evidence("error", error.text, error.source), Evidence(name, by.version or "", by.source)),
+        remedies=(
+            Remedy(
+                f"Install what {name} {by.version} names, or reinstall {name} with its extras from the tree"
+                " that runs, which upgrades them.",
+                install_commands(pins),
+                pins,
+            ),
+        ),
+        certainty=Certainty.UNCERTAIN,
+        sources=(f"wheel:{name}-{by.version}",),
+        explains=error.symptoms,
+        prior=0.3,
     )
 
 

@@ -1,10 +1,18 @@
-"""The one place that knows clingo: a problem becomes facts, an optimal or any model becomes picks."""
+"""The one place that knows clingo: a problem becomes rules, an optimal or any model becomes picks.
+
+The rules are written without variables: to let clingo ground a program with them took longer than to solve
+it. What they say, each guarded part only while its guard is on:
+
+    a root is needed, with its extras, from its candidates
+    of what is needed exactly one candidate is picked
+    a candidate with requirements (and an extra of it that is wanted) brings these on: they need packages
+    from some candidates, want extras, bar candidates of what is there anyway, welcome a pre-release
+    nothing banned is picked, no row's conditions all hold, no pre-release is picked that nothing welcomes
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from envdoctor.errors import Unavailable
 from envdoctor.late import import_late
@@ -15,166 +23,194 @@ import_late("clingo", "traceback")
 
 import clingo  # noqa: E402
 
-PROGRAM = Path(__file__).with_name("solve.lp")
-OPTIMISE = ("--opt-strategy=usc,oll,stratify", "--configuration=handy")
-"""Core-guided, large weights first: without strata, or by branch and bound, hard requests take minutes."""
-FEW = 4000
-"""So many conflicts are searched for what is only a shorter way."""
+SHORT, LONG = "bb,inc", "usc,oll,stratify"
+"""Branch and bound, a third of the time where choices are few; core-guided, large weights first, for the
+rest: without strata, or by branch and bound, hard requests take minutes."""
+TRIED, FEW = "2000", "4000"
+"""So many conflicts are searched the first way, and the other where the whole is only a shorter way."""
 EXPLAIN = ("--opt-mode=ignore",)
 
-
-class _Writer:
-    """Numbers packages, extras, parts and sets, and writes facts about them."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.names = {name: number for number, name in enumerate(sorted(problem.masks))}
-        self.lines: list[str] = []
-        self._extras: dict[str, int] = {}
-        self._sets: dict[tuple[int, int], int] = {}
-
-    def extra(self, name: str) -> int:
-        return self._extras.setdefault(name, len(self._extras))
-
-    def members(self, name: str, mask: int) -> int:
-        """Return the number of a set of candidates, writing it when it is new."""
-        number = self.names[name]
-        mask &= self.problem.masks[name]
-        known = self._sets.get((number, mask))
-        if known is None:
-            known = self._sets[number, mask] = len(self._sets) + 1
-            self.lines.extend(f"member({known},{bit})." for bit in bits_of(mask))
-        return known
-
-    def demanded(self, name: str, mask: int) -> int:
-        """Return the number of a set that a demand is met by; 0: any candidate meets it."""
-        return self.members(name, mask) if self.problem.masks[name] & ~mask else 0
+Rule = tuple[tuple[int, ...], tuple[int, ...]]
+"""Atoms of which one holds (none: nothing may), where all literals of the second hold."""
 
 
-def write_facts(
-    problem: Problem, policy: Policy | None, guards: Sequence[int], edges: dict[tuple[str, str], int]
-) -> str:
-    """Return a problem's facts; `edges` gives the guards of packages' demands on others."""
-    writer = _Writer(problem)
-    lines = writer.lines
-    lines.extend(f"guard({guard})." for guard in guards if guard)
-    for root in problem.roots:
-        number = writer.names[root.name]
-        lines.append(f"root({number},{writer.demanded(root.name, root.mask)},{root.guard}).")
-        lines.extend(f"root_extra({number},{writer.extra(e)},{root.guard})." for e in root.extras)
-    lines.extend(f"root({number},0,0)." for name, number in writer.names.items() if name in problem.sure)
-    _write_choices(writer, policy)
-    _write_parts(writer, edges)
-    for name, mask, guard in problem.bans:
-        if name in writer.names and mask & problem.masks[name]:
-            lines.append(f"ban({writer.names[name]},{writer.members(name, mask)},{guard}).")
-    _write_rows(writer)
-    return "\n".join(lines)
-
-
-def _write_choices(writer: _Writer, policy: Policy | None) -> None:
-    for name, number in writer.names.items():
-        node = writer.problem.node(name)
-        for bit in bits_of(writer.problem.masks[name]):
-            writer.lines.append(f"choice({number},{bit}).")
-            if node.reserved >> bit & 1:
-                writer.lines.append(f"reserved({number},{bit}).")
-            if policy is not None:
-                for level, weight in zip(LEVELS, policy.cost(node, bit), strict=True):
-                    if weight:
-                        writer.lines.append(f"cost({number},{bit},{level},{weight}).")
-
-
-def _write_parts(writer: _Writer, edges: dict[tuple[str, str], int]) -> None:
-    """Write which candidates ask for what; parts that ask for the same of what is left are one."""
-    numbers: dict[tuple[str, ...], int] = {}
-    for part in writer.problem.every_part():
-        asked = tuple(_asked_by(writer, part, edges))
-        if not asked:
-            continue
-        if asked not in numbers:
-            numbers[asked] = len(numbers)
-            writer.lines.extend(text.replace("(", f"({numbers[asked]},", 1) for text in asked)
-        kind, named = ("extra", f"{writer.extra(part.extra)},") if part.extra else ("part", "")
-        owner = f"{numbers[asked]},{writer.names[part.name]},{named}"
-        writer.lines.extend(f"{kind}({owner}{bit})." for bit in bits_of(part.mask))
-
-
-def _asked_by(writer: _Writer, part: Part, edges: dict[tuple[str, str], int]) -> Iterator[str]:
-    """Yield facts of what a part asks, without its number."""
-    for demand in part.demands:
-        if demand.name not in writer.names:
-            continue
-        owed, guard = writer.names[demand.name], edges.get((part.name, demand.name), 0)
-        chosen = writer.demanded(demand.name, demand.mask)
-        if demand.limit:
-            if chosen:
-                yield f"limit({owed},{chosen},{guard})."
-            continue
-        if chosen or demand.name not in writer.problem.sure:
-            yield f"dep({owed},{chosen},{guard})."
-        reserved = writer.problem.node(demand.name).reserved & demand.mask
-        if demand.mask & (demand.mask - 1) == 0 and reserved:
-            yield f"pins({owed},{reserved.bit_length() - 1})."
-        for extra in demand.extras:
-            yield f"wants({owed},{writer.extra(extra)})."
-
-
-def _write_rows(writer: _Writer) -> None:
-    for number, nogood in enumerate(writer.problem.nogoods):
-        if any(literal.inside and literal.name not in writer.names for literal in nogood.literals):
-            continue
-        writer.lines.append(f"row({number},{nogood.guard}).")
-        for literal in nogood.literals:
-            if literal.name in writer.names:
-                kind = "inside" if literal.inside else "outside"
-                chosen = writer.members(literal.name, literal.mask)
-                writer.lines.append(f"{kind}({number},{writer.names[literal.name]},{chosen}).")
-
-
-class Engine:
-    """clingo with a problem's facts grounded, ready to be asked."""
+class Program:
+    """The rules of a problem over numbered atoms; `edges` gives the guards of packages' demands on others."""
 
     def __init__(
         self,
         problem: Problem,
         policy: Policy | None,
         guards: Sequence[int] = (),
-        edges: dict[tuple[str, str], int] | None = None,
+        edges: Mapping[tuple[str, str], int] | None = None,
     ) -> None:
-        self.names = sorted(problem.masks)
-        self.control = clingo.Control([*(OPTIMISE if policy is not None else EXPLAIN), "--warn=none"])
-        self.control.add("base", [], PROGRAM.read_text(encoding="utf-8"))
-        self.control.add("base", [], write_facts(problem, policy, guards, edges or {}))
-        self.control.ground([("base", [])])
-        atoms = self.control.symbolic_atoms
-        self._guards = {guard: _literal(atoms, guard) for guard in guards if guard}
+        self.atoms = 0
+        self.rules: list[Rule] = []
+        self.choices: list[Rule] = []
+        """Rules of whose atoms any may hold."""
+        self.costs: dict[int, list[tuple[int, int]]] = {}
+        self._problem, self._edges = problem, edges or {}
+        self._of: dict[tuple[object, ...], int] = {}
+        self.active = {guard: self._atom() for guard in guards if guard}
+        self.needs = {name: self._atom() for name in sorted(problem.masks)}
+        self.picks = {
+            name: {bit: self._atom() for bit in bits_of(problem.masks[name])} for name in self.needs
+        }
+        if self.active:
+            self.choices.append((tuple(self.active.values()), ()))
+        self._write_roots()
+        for name, picks in self.picks.items():
+            self._write_picks(name, picks, policy)
+        self._write_parts()
+        self._write_rows()
+
+    def _atom(self) -> int:
+        self.atoms += 1
+        return self.atoms
+
+    def _known(self, *what: object) -> int:
+        """Return the atom of something, the same each time."""
+        known = self._of.get(what)
+        if known is None:
+            known = self._of[what] = self._atom()
+        return known
+
+    def _on(self, guard: int) -> tuple[int, ...]:
+        return (self.active[guard],) if guard else ()
+
+    def _fits(self, name: str, mask: int) -> int:
+        """Return the atom that says that one of some candidates is picked."""
+        mask &= self._problem.masks[name]
+        known = self._of.get((name, mask))
+        if known is None:
+            known = self._of[name, mask] = self._atom()
+            self.rules += [((known,), (self.picks[name][bit],)) for bit in bits_of(mask)]
+        return known
+
+    def _unmet(self, name: str, mask: int) -> tuple[int, ...]:
+        """Return the literal that says that none of some candidates is picked; none where any is one."""
+        return (-self._fits(name, mask),) if self._problem.masks[name] & ~mask else ()
+
+    def _write_roots(self) -> None:
+        for root in self._problem.roots:
+            on = self._on(root.guard)
+            self.rules.append(((self.needs[root.name],), on))
+            if unmet := self._unmet(root.name, root.mask):
+                self.rules.append(((), on + unmet))
+            self.rules += [((self._known(root.name, extra),), on) for extra in root.extras]
+        self.rules += [((atom,), ()) for name, atom in self.needs.items() if name in self._problem.sure]
+        for name, mask, guard in self._problem.bans:
+            if name in self.needs and mask & self._problem.masks[name]:
+                self.rules.append(((), (*self._on(guard), self._fits(name, mask))))
+
+    def _write_picks(self, name: str, picks: Mapping[int, int], policy: Policy | None) -> None:
+        need, atoms, node = self.needs[name], tuple(picks.values()), self._problem.node(name)
+        self.choices.append((atoms, (need,)))
+        self.rules.append(((), (need, *(-atom for atom in atoms))))
+        for bit, atom in picks.items():
+            if node.reserved >> bit & 1:
+                self.rules.append(((), (atom, -self._known(name, "welcome", bit))))
+            for level, weight in zip(LEVELS, policy.cost(node, bit), strict=True) if policy else ():
+                if weight:
+                    self.costs.setdefault(level, []).append((atom, weight))
+
+    def _write_parts(self) -> None:
+        """Write which candidates ask for what; parts that ask for the same of what is left are one."""
+        for part in self._problem.every_part():
+            asked = tuple(self._asked_by(part))
+            if not asked:
+                continue
+            new = asked not in self._of
+            on = self._known(*asked)
+            if new:
+                self.rules += [(head, (on, *body)) for head, body in asked]
+            wanted = (self._known(part.name, part.extra),) if part.extra else ()
+            picks = self.picks[part.name]
+            self.rules += [((on,), (picks[bit], *wanted)) for bit in bits_of(part.mask)]
+
+    def _asked_by(self, part: Part) -> Iterator[Rule]:
+        """Yield the rules of what a part asks, but for the part itself."""
+        for name, mask, extras, limit, _ in part.demands:
+            if name not in self.needs:
+                continue
+            on, unmet = self._on(self._edges.get((part.name, name), 0)), self._unmet(name, mask)
+            there = (self.needs[name],)
+            if unmet:
+                yield (), on + (there if limit else ()) + unmet
+            if limit:
+                continue
+            if name not in self._problem.sure:
+                yield there, on
+            reserved = self._problem.node(name).reserved & mask
+            if mask & (mask - 1) == 0 and reserved:
+                yield (self._known(name, "welcome", reserved.bit_length() - 1),), ()
+            for extra in extras:
+                yield (self._known(name, extra),), ()
+
+    def _write_rows(self) -> None:
+        for nogood in self._problem.nogoods:
+            there = [literal for literal in nogood.literals if literal.name in self.needs]
+            if all(literal in there for literal in nogood.literals if literal.inside):
+                fits = [self._fits(one.name, one.mask) * (1 if one.inside else -1) for one in there]
+                self.rules.append(((), (*self._on(nogood.guard), *fits)))
+
+
+class Engine:
+    """clingo with a problem's rules, ready to be asked."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        policy: Policy | None,
+        guards: Sequence[int] = (),
+        edges: Mapping[tuple[str, str], int] | None = None,
+    ) -> None:
+        told = Program(problem, policy, guards, edges)
+        self.picks, self._needs, self._guards = told.picks, told.needs, told.active
+        options = EXPLAIN if policy is None else ("--opt-mode=optN", "--models=0", "--configuration=handy")
+        self.control = clingo.Control([*options, "--warn=none"])
+        with self.control.backend() as backend:
+            for _ in range(told.atoms):
+                backend.add_atom()
+            for atoms, body in told.choices:
+                backend.add_rule(atoms, body, choice=True)
+            for atoms, body in told.rules:
+                backend.add_rule(atoms, body)
+            for picks in filter(lambda some: len(some) > 1, self.picks.values()):
+                several = backend.add_atom()
+                backend.add_weight_rule([several], 2, [(atom, 1) for atom in picks.values()])
+                backend.add_rule((), (several,))
+            for level, weights in told.costs.items():
+                backend.add_minimize(level, weights)
 
     def best(self, alone: bool = False) -> dict[str, int] | None:
         """Return the picked candidate of each package of a best answer, or None when there is none.
 
         With `alone` also None when another answer is as good, or when that takes long to tell.
         """
-        shown: Sequence[Any] | None = None
-        if alone:
-            self.control.configuration.solve.opt_mode = "optN"
-            self.control.configuration.solve.models = 0
-            self.control.configuration.solve.solve_limit = str(FEW)
-        proven = 0
+        told, whole = self._optimal(SHORT, TRIED, alone)
+        if not whole:
+            told, whole = self._optimal(LONG, FEW if alone else "umax", alone)
+        return told[0] if len(told) == 1 and whole else None
+
+    def _optimal(self, strategy: str, limit: str, alone: bool) -> tuple[list[dict[str, int]], bool]:
+        """Return the first of the best answers, two with `alone`, and whether what was asked is told."""
+        self.control.configuration.solver.opt_strategy = strategy
+        self.control.configuration.solve.solve_limit = limit
+        found: list[dict[str, int]] = []
         with self.control.solve(yield_=True) as handle:
             for model in handle:
-                shown = model.symbols(shown=True)
-                proven += model.optimality_proven
-                if proven > 1:
-                    return None
-            if alone and not handle.get().exhausted:
-                return None
+                if model.optimality_proven or not model.cost:  # where nothing costs, each is a best one
+                    found.append(self._read(model.is_true))
+                    if not alone or len(found) > 1:
+                        return found, True
             if handle.get().interrupted:
                 raise Unavailable("the solver was interrupted")
-        if shown is None:
-            return None
-        pairs = (symbol.arguments for symbol in shown)
-        return {self.names[name.number]: bit.number for name, bit in pairs}
+            return found, bool(handle.get().exhausted)
+
+    def _read(self, holds: Callable[[int], bool]) -> dict[str, int]:
+        there = (name for name, need in self._needs.items() if holds(need))
+        return {name: next(bit for bit, atom in self.picks[name].items() if holds(atom)) for name in there}
 
     def clashes(self, guards: Iterable[int]) -> bool:
         """Return whether those `guards` cannot all be on together, the others off."""
@@ -182,7 +218,3 @@ class Engine:
         assumptions = [literal if guard in on else -literal for guard, literal in self._guards.items()]
         with self.control.solve(assumptions=assumptions, yield_=True) as handle:
             return not handle.get().satisfiable
-
-
-def _literal(atoms: Any, guard: int) -> int:
-    return int(atoms[clingo.Function("active", [clingo.Number(guard)])].literal)

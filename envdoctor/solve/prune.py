@@ -1,6 +1,6 @@
 """Leaving out candidates that cannot be in a best answer, before the engine sees them.
 
-Two exact steps, repeated: a candidate whose demands nothing meets is impossible; one that a preferred
+Two exact steps: a candidate whose demands nothing meets is impossible; one that a preferred
 candidate can replace in any answer (accepted wherever it is, asking no more than it does) is needless.
 """
 
@@ -12,9 +12,6 @@ from functools import cache
 from envdoctor.solve.nodes import Node
 from envdoctor.solve.policy import Policy
 from envdoctor.solve.problem import Part, Problem, bits_of
-
-PASSES = 2
-"""Rounds after which the rest is left to the engine: later ones find little."""
 
 RIVALS = 6
 """How many of the best, and of the next better, candidates one is compared with."""
@@ -29,17 +26,12 @@ Share = tuple[str, list[Part]]
 
 def prune(problem: Problem, policy: Policy | None) -> None:
     """Shrink a problem's candidates in place; without a policy (to explain) nothing is impossible."""
-    for _ in range(PASSES):
-        before = dict(problem.masks)
-        if policy is not None:
-            propagate(problem)
-        accepted, shares = _accepted(problem), _shares(problem)
-        for name in sorted(problem.masks):
-            told = accepted.get(name, set()), shares.get(name, ())
-            _drop_dominated(problem, problem.node(name), *told, policy)
-        _narrow_parts(problem)
-        if problem.masks == before:
-            return
+    if policy is not None:
+        propagate(problem)
+    accepted, shares = _accepted(problem), _shares(problem)
+    for name in sorted(problem.masks):
+        _drop_dominated(problem, problem.node(name), accepted[name], shares.get(name, ()), policy)
+    _narrow_parts(problem)
 
 
 def propagate(problem: Problem) -> None:

@@ -22,6 +22,8 @@ from envdoctor.target.resolve import Target
 from envdoctor.values import dataclass
 
 NEWER_PLATFORM = "manylinux_2_39"
+ELSEWHERE = {"windows": " (as in WSL)", "linux": ""}
+"""Whose machines a Linux with a newer glibc, or with glibc at all, runs on, and how."""
 PYTHONS = ((3, 10), (3, 11), (3, 12), (3, 13), (3, 14))
 
 
@@ -110,7 +112,7 @@ def _proposals(goal: Goal, reasons: Sequence[Reason]) -> Iterator[Change]:
         elif reason.ban is not None:
             yield from _target_proposals(goal, reason.ban)
         elif reason.nogood is not None:
-            yield from _other_cards(goal, reason.nogood.row)
+            yield from _of_row(goal, reason.nogood.row)
 
 
 def _looser(goal: Goal, request: Request) -> Iterator[Change]:
@@ -131,12 +133,26 @@ def _without(goal: Goal, name: str) -> Goal:
     return replace(goal, requests=tuple(request for request in goal.requests if request.name != name))
 
 
-def _other_cards(goal: Goal, row: str) -> Iterator[Change]:
-    """Propose to give up the cards that a matrix row speaks of."""
-    bound = conditions_of(goal.context, row).get("gpu.cc")
-    if bound:
+def _of_row(goal: Goal, row: str) -> Iterator[Change]:
+    """Propose to give up the cards, or the system, that a matrix row speaks of."""
+    told = conditions_of(goal.context, row)
+    if bound := told.get("gpu.cc"):
         hit = [card for card in goal.context.target.judged_cards if satisfies(str(card.capability), bound)]
         yield Change(" and ".join(map(str, hit)), partial(_left_out, cards=tuple(map(str, hit))))
+    if "os" in told:
+        yield from _platforms(goal.context.target)
+
+
+def _platforms(target: Target) -> Iterator[Change]:
+    """Propose the newer Linux that the same machine may run."""
+    old = target.platform
+    if old.os not in ELSEWHERE:
+        return
+    arch = {"AMD64": "x86_64", "ARM64": "aarch64"}.get(old.arch, old.arch)
+    newer = parse_platform(f"{arch}-{NEWER_PLATFORM}")
+    if old.libc != newer.libc or newer.libc_version > old.libc_version:
+        text = f"{old.name} for {newer.name}{ELSEWHERE[old.os]}"
+        yield Change(text, partial(_aimed, platform=newer), deep=False)
 
 
 def _left_out(goal: Goal, cards: tuple[str, ...]) -> Goal:
@@ -166,11 +182,8 @@ def _target_proposals(goal: Goal, ban: Ban) -> Iterator[Change]:
         yield Change(f"the installed {ban.subject}", partial(_allowed, held=held))
     if ban.what in ("source", "unread") and not options.allow_source:
         yield Change("the ban on source builds (--allow-source)", partial(_allowed, allow_source=True))
-    if ban.what in ("source", "platform") and target.platform.libc == "glibc":
-        newer = parse_platform(f"{target.platform.arch}-{NEWER_PLATFORM}")
-        if newer.libc_version > target.platform.libc_version:
-            text = f"{target.platform.name} for {newer.name}"
-            yield Change(text, partial(_aimed, platform=newer), deep=False)
+    if ban.what in ("source", "platform"):
+        yield from _platforms(target)
     if ban.what in ("card", "kernels"):
         yield Change(ban.subject, partial(_left_out, cards=(ban.subject,)))
     if ban.what == "driver":

@@ -46,10 +46,9 @@ def solve_nearby(goal: Goal) -> Picks | None:
     policy = policy_of(goal)
     if _roots_clash(goal, policy, None):
         return None
-    if (picks := _read_off(goal, policy, proven=False)) is not None:
+    picks, _ = _read_off(goal, policy, proven=False)
+    if picks is not None or _nearby_clash(goal, policy):
         return picks
-    if _nearby_clash(goal, policy):
-        return None
     found = (_search(goal, policy, window) for window in (*WINDOWS[1:], None))
     return next((picks for picks in found if picks is not None), None)
 
@@ -60,11 +59,10 @@ def solve(goal: Goal, window: int | None = WINDOWS[0], clashing: Collection[str]
     `window` is the staleness searched first, `clashing` what is known not to stand beside one another newest.
     """
     policy = policy_of(goal)
-    if (picks := _read_off(goal, policy, window, clashing)) is not None:
+    picks, further = _read_off(goal, policy, window, clashing)
+    if picks is not None or _nearby_clash(goal, policy):
         return picks
-    if _nearby_clash(goal, policy):
-        return None
-    return _widened(partial(_search, goal, policy), None if goal.least_change else window)
+    return further() or _widened(partial(_search, goal, policy), None if goal.least_change else window)
 
 
 def _widened(
@@ -177,23 +175,25 @@ def _read_off(
     window: int | None = WINDOWS[0],
     clashing: Collection[str] = (),
     proven: bool = True,
-) -> Picks | None:
+) -> tuple[Picks | None, Callable[[], Picks | None]]:
     """Return a best answer that what was asked for leads to by itself; None where only a search tells.
 
-    What was asked for is at its newest, but for packages that clash: those are chosen among themselves first,
-    with what does not stand beside them newest. No answer has less stale ones, so that picks of which there
-    is one choice alone, and with which the rest can be had, are those of the best answer.
+    With that comes a search for it that keeps to what was chosen so far. What was asked for is at its newest,
+    but for packages that clash: those are chosen among themselves first, with what does not stand beside them
+    newest. No answer has less stale ones, so that picks of which there is one choice alone, and with which
+    the rest can be had, are those of the best answer.
     """
     newest = None if goal.least_change else newest_asked(goal, policy)
     if newest is None:
-        return None
+        return None, _nothing
     fixed, alone, names = newest, stands_alone(goal, policy), set(clashing)
     window = None if window is None else max(window, WINDOWS[1])
     for _ in range(OUTLINES):
         if fixed is not newest or not names:
             try:
                 bits = completed(goal, policy, fixed, alone, proven)
-                return replace(_priced(goal.context, policy, bits, window), clashing=frozenset(names))
+                found = _priced(goal.context, policy, bits, window)
+                return replace(found, clashing=frozenset(names)), _nothing
             except Unproven as reached:
                 if not reached.names or (fixed is not newest and reached.names <= names):
                     break
@@ -204,8 +204,19 @@ def _read_off(
             names |= newest.keys()
             outline = _widened(partial(_outline, goal, policy, newest, names), window, WINDOWS[:2])
         if outline is None:
-            return None
+            return None, _nothing
         fixed, window, alone = {**newest, **outline.bits}, outline.window, False
+    return None, partial(_around, goal, policy, fixed, window, alone)
+
+
+def _nothing() -> None:
+    """Return that no search is left which would find an answer."""
+
+
+def _around(
+    goal: Goal, policy: Policy, fixed: Mapping[str, int], window: int | None, alone: bool
+) -> Picks | None:
+    """Return a best answer around the choice of what was asked for; None where another may be better."""
     found = _best(problem_of(goal, policy, fixed=fixed), policy, window)
     return found if found is None or alone or _torch_is_settled(goal, found, fixed) else None
 

@@ -160,7 +160,7 @@ def _is_common(record: Record, owner: str, move: Move) -> bool:
     homes = {
         module
         for module, names in record.names.items()
-        if any(record.has(names.get(owner, ()), release) for release in releases)
+        if owner in names and any(record.has(names[owner], release) for release in releases)
     }
     return len({home for home in homes if not any(one.startswith(f"{home}.") for one in homes)}) > _HOMES
 

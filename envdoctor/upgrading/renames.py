@@ -30,6 +30,7 @@ class Renames:
     def __init__(self, rows: Sequence[tables.RenameRow]) -> None:
         self._by_old = {old: row for row in rows if not row.answered for old in _each_of(row.old)}
         self._answered = [(old, row) for row in rows if row.answered for old in _each_of(row.old)]
+        self._met: dict[Move, list[str]] = {}
         self._closed = [row for row in rows if row.old.endswith(MADE_UP)]
         self.unsaid: dict[str, list[tables.RenameRow]] = {}
         """Methods whose answer is another where an argument is not given, by their name."""
@@ -79,7 +80,9 @@ class Renames:
 
     def is_answered(self, shown: str, move: Move) -> bool:
         """True for what the library still takes or brings, though no file of it tells."""
-        return any(holds(row, move) and fnmatchcase(shown, old) for old, row in self._answered)
+        if move not in self._met:
+            self._met[move] = [old for old, row in self._answered if holds(row, move)]
+        return any(fnmatchcase(shown, old) for old in self._met[move])
 
     def closes(self, module: str, move: Move) -> bool:
         """True for a module that makes up no name but those that rows tell, whatever its file says."""

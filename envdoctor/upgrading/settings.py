@@ -56,7 +56,8 @@ def _assigned(facts: KeyFacts, judge: Judge, text: str, move: Move) -> Iterator[
     for told in groups:
         mine = facts.for_file(set(told.values()), str(move.old) if move.old else None)
         for node, name in told.items():
-            if since := mine.gone_since(name, move.new, move.old):
+            since = mine.gone_since(name, move.new, move.old)
+            if since and not judge.settings.is_inherited(facts.framework, name):
                 quote = isinstance(node, ast.Constant)
                 place = Place(node.lineno, node.col_offset + quote, (node.end_col_offset or 0) - quote)
                 use = Use(Kind.SETTING, facts.framework, place, name)
@@ -118,12 +119,15 @@ def judge_variables(matrix: Matrix, moves: Mapping[str, Move], suffix: str, text
 
 
 def _variables(matrix: Matrix, library: str) -> tuple[str, Mapping[str, Spans]]:
-    """Return the module in which a library names its environment variables, and those that it asks for."""
+    """Return the module in which a library names its environment variables, and those called after it.
+
+    What is called otherwise, others may ask for as well.
+    """
     record = load_record(matrix.folder, library)
     module = f"{record.root}.envs" if record else ""
-    if record is None or not (module in record.names or record.variables):
-        return "", {}
-    return module, {**record.variables, **record.names.get(module, {})}
+    every = {**record.variables, **record.names.get(module, {})} if record else {}
+    own = {name: told for name, told in every.items() if f"_{module[:-5].upper()}_" in f"_{name}_"}
+    return (module, own) if own else ("", {})
 
 
 def _name_gone(matrix: Matrix, library: str, spans: Spans, move: Move) -> str | None:

@@ -65,7 +65,7 @@ def parse_point(row: Mapping[str, Any]) -> Point:
         lora_dropout=row.get("dropout", 0.0),
         dora=bool(row.get("dora")),
         modules_to_save=",".join(row.get("copied", ())),
-        expandable_segments=bool(row.get("expandable")),
+        expandable_segments=bool(row.get("expandable", recipe.expandable_segments)),
         optim_rank=row.get("optim_rank", 0),
         trained_layers=row.get("trained", 0),
         virtual_tokens=row.get("virtual", 0),
@@ -106,7 +106,7 @@ def _recipe(row: Mapping[str, Any]) -> Recipe:
     stack = {"trl": row["trl"]} if row.get("trl") else {}
     recipe = recipe_of(load_matrix().rows(tables.TrainerRow), _trainer(row), _task(row), stack)
     if not row.get("loader"):  # a model that the script built, and not the trainer's own loader
-        recipe = replace(recipe, outer_fp32=False)
+        recipe = replace(recipe, outer_fp32=False, padded=False, expandable_segments=False)
     recipe = replace(recipe, adapter_kernels=bool(row.get("kernels")))
     if row.get("task") == "distill":  # from texts that are there
         recipe = replace(recipe, generates=False)

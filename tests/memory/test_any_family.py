@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,6 +32,8 @@ HYBRID = {
         ({"hybrid_override_pattern": "MEM*ME" * 4}, (0, 6)),
         ({"hybrid_override_pattern": "MEMM*E-EM*MMEE--M*"}, (0, 18)),
         ({"num_hidden_layers": 8, "attn_layer_period": 8}, (0, 8)),
+        ({"encoder_layers": 12, "decoder_layers": 12}, (0, 1)),
+        ({"encoder_layers": 2, "decoder_layers": 24}, (0, 24)),
     ],
 )
 def test_after_how_many_layers_their_kinds_repeat(config, lead_and_period):
@@ -44,6 +47,31 @@ def test_what_is_told_layer_by_layer_is_cut_with_the_layers():
     assert shallow["other"] == [1, 2, 3]
 
 
+def test_stacks_of_unlike_depths_are_cut_to_no_more_than_they_have():
+    stacks = {"encoder_layers": 2, "decoder_layers": 24}
+    assert slice_child.shallow(stacks, 23) == {"encoder_layers": 2, "decoder_layers": 23}
+
+
+def test_what_autocast_widens_on_a_card_alone_is_widened_and_put_back():
+    class Tensor:
+        def __init__(self, dtype: str) -> None:
+            self.dtype = dtype
+
+        def float(self) -> Tensor:
+            return Tensor("fp32")
+
+    def square(x: Tensor) -> str:
+        return x.dtype
+
+    functional = SimpleNamespace(softplus=square, relu=square)
+    nn = SimpleNamespace(functional=functional)
+    torch = SimpleNamespace(Tensor=Tensor, bfloat16="bf16", float16="fp16", square=square, nn=nn)
+    with slice_child.widening(torch):
+        assert torch.square(Tensor("bf16")) == functional.softplus(Tensor("fp16")) == "fp32"
+        assert functional.relu(Tensor("bf16")) == "bf16"
+    assert torch.square is functional.softplus is square
+
+
 def test_a_pattern_that_counts_the_layers_is_cut_alone():
     assert slice_child.shallow({"hybrid_override_pattern": "MEMEM*"}, 2) == {"hybrid_override_pattern": "ME"}
 
@@ -54,6 +82,7 @@ def test_a_pattern_that_counts_the_layers_is_cut_alone():
         HYBRID,
         {**HYBRID, "intermediate_size": None, "moe_layer_freq": [0, 1] * 6, "num_experts": 128},
         {"model_type": "new", "hybrid_override_pattern": "MEMEM*EM", "time_step_limit": [0.0, float("inf")]},
+        {"model_type": "new_writer", "encoder_layers": 2, "decoder_layers": 24, "d_model": 64},
         {"model_type": "new_vl", "text_config": {**HYBRID}, "vision_config": {"hidden_size": 8}},
     ],
 )

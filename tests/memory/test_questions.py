@@ -18,7 +18,7 @@ import pytest
 
 from envdoctor.errors import EnvdoctorError, InputError
 from envdoctor.memory.answer import answer
-from envdoctor.memory.curves import curves_of
+from envdoctor.memory.curves import otherwise
 from envdoctor.memory.deepspeed_file import parse_deepspeed, read_deepspeed
 from envdoctor.memory.report import render
 from envdoctor.memory.stated import StatedRun, ask
@@ -46,7 +46,7 @@ def told(question: str) -> str:
     except EnvdoctorError as error:
         return f"{type(error).__name__}: {error}"
     plain = json.dumps(said.to_json(asked.gpu_bytes), ensure_ascii=False)
-    curves = curves_of(asked, said) if gpu else ()
+    curves = otherwise(asked, said)[0] if gpu else ()
     text = render(said, asked.gpu_bytes, Format.TEXT, title=model, curves=curves)
     return f"{plain} | {' '.join(text.split())}"
 

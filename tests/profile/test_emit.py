@@ -92,6 +92,12 @@ def test_vllm_on_cards_of_its_own_gets_them() -> None:
         assert "CUDA_VISIBLE_DEVICES" in profile.files["env.sh"]
 
 
+def test_axolotl_finds_the_older_variable_set_which_it_would_set_to_round_requests_up() -> None:
+    stack = {"axolotl": "0.21.0", "torch": "2.11.0"}
+    files = written("axolotl", "qwen2.5-1.5b", ("RTX 4090",), method="lora", stack=stack).files
+    assert files["env.sh"] == "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n"
+
+
 @pytest.mark.parametrize(
     ("framework", "task", "word"),
     [

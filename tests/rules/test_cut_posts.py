@@ -222,6 +222,22 @@ def test_a_run_of_which_other_trouble_is_told_has_shorter_rows() -> None:
     assert found_in(ran_out)["MEM-RUN"].severity is Severity.ERROR
 
 
+def test_a_run_that_is_refused_is_not_sized() -> None:
+    full = RUN.replace("lora", "full").replace("# quant", "quant")
+    text = f"GPU: NVIDIA GeForce RTX 4090\n\n```yaml\n{full}```\n"
+    assert "MEM-RUN" not in found_in(text)
+    assert "MEM-RUN" in found_in(text.replace("quantization_bit: 4", ""))
+
+
+@pytest.mark.parametrize("switch", ["use_galore", "use_apollo", "use_badam"])
+def test_an_optimizer_of_few_states_is_not_sized_as_one_of_two_a_weight(switch: str) -> None:
+    full = RUN.replace("lora", "full").replace("8192", "1024").replace("size: 8", "size: 1")
+    text = f"GPU: NVIDIA A100-SXM4-80GB\n\n```yaml\n{full}pure_bf16: true\noptim: adamw_torch\n```\n"
+    text = text.replace("Qwen2.5-7B", "Qwen2.5-14B")
+    assert "MEM-RUN" in found_in(text)
+    assert "MEM-RUN" not in found_in(text.replace("pure", f"{switch}: true\npure"))
+
+
 def test_a_pre_release_whose_requirements_are_not_on_record_is_named() -> None:
     table = (
         "$ pip list\nPackage       Version\n------------- -------\npydantic      {}\npydantic-core 2.33.0\n"

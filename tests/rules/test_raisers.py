@@ -64,6 +64,13 @@ def test_a_package_that_runs_where_it_was_built_is_known_by_its_folder() -> None
     assert places(traceback("GizmoError: it turns no more", "main.py", "/data/click/mine.py")) == set()
 
 
+def test_what_cython_compiled_is_known_by_the_module_before_the_function() -> None:
+    text = traceback("GizmoError: it turns no more", f"{SITE}/datasets/builder.py").replace(
+        "GizmoError", '  File "pyarrow/error.pxi", line 91, in pyarrow.lib.check_status\nGizmoError'
+    )
+    assert places(f"pyarrow==14.0.1\n{text}") == {"pyarrow 14.0.1: error.pxi, line 91"}
+
+
 def test_the_script_that_was_started_is_no_library() -> None:
     assert places(traceback("GizmoError: it turns no more", "/home/me/vllm/run.py")) == set()
 

@@ -28,12 +28,14 @@ from envdoctor.report import Format, draw
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.direct import Unproven, completed, newest_asked, stands_alone
 from envdoctor.solve.documents import Header, constraints_text, requirements_text, split_text
-from envdoctor.solve.engine import write_facts
+from envdoctor.solve.engine import Program
 from envdoctor.solve.goal import Goal
 from envdoctor.solve.manifests import environment_text, uv_text
 from envdoctor.solve.mending import Demands, search
 from envdoctor.solve.nodes import Node
 from envdoctor.solve.pinning import pin, why_not
+from envdoctor.solve.policy import Policy
+from envdoctor.solve.problem import Problem
 from envdoctor.solve.prune import propagate, prune
 from envdoctor.solve.pylock import pylock_text
 from envdoctor.solve.reasons import Pin
@@ -202,13 +204,19 @@ def problems(wanted: Goal) -> Iterator[object]:
     for window in (None, 30):
         for used in (policy, None):
             problem = problem_of(wanted, policy, window)
-            yield write_facts(problem, used, (1, 2), {("app", "lib"): 1})
+            yield written(problem, used)
             prune(problem, used)
-            yield problem.masks, sorted(problem.sure), write_facts(problem, used, (1, 2), {("app", "lib"): 1})
+            yield problem.masks, sorted(problem.sure), written(problem, used)
     names = set(policy.asked)
     problem = problem_of(wanted, policy, 30, names)
     propagate(problem)
     yield problem.masks, policy, [policy.within(problem.node(n), 60) for n in sorted(problem.masks)]
+
+
+def written(problem: Problem, used: Policy | None) -> object:
+    """Return the rules of a problem for the engine."""
+    told = Program(problem, used, (1, 2), {("app", "lib"): 1})
+    return told.choices, told.rules, told.costs
 
 
 def read_off(wanted: Goal) -> object:

@@ -102,6 +102,21 @@ def test_what_cannot_be_read_offers_to_take_it_as_it_is() -> None:
     assert [way.drop for way in answer.relaxations] == ["the ban on source builds (--allow-source)"]
 
 
+@pytest.mark.parametrize(
+    ("platform", "way"),
+    [
+        ("windows", "windows for x86_64-manylinux_2_39 (as in WSL)"),
+        ("x86_64-unknown-linux-musl", "x86_64-unknown-linux-musl for x86_64-manylinux_2_39"),
+        ("macos", ""),
+    ],
+)
+def test_a_system_without_wheels_is_offered_a_linux_that_the_machine_runs(platform: str, way: str) -> None:
+    packages = {"tool": {"1.0": {"files": ["cp311-cp311-manylinux_2_17_x86_64"]}}}
+    answer = pin(goal(world(packages), ["tool"], on=target((3, 11), platform)))
+    assert answer.status == "conflict"
+    assert [one.drop for one in answer.relaxations] == ([way] if way else [])
+
+
 def test_a_way_out_is_found_where_several_things_must_give_way_together() -> None:
     packages = {
         "engine": {

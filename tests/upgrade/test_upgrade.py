@@ -588,7 +588,9 @@ def test_requirements_and_variables_that_the_release_leaves_behind_are_told(tmp_
     )
     (tmp_path / "requirements.txt").write_text("# numpy<2\nnumpy==1.26.4 ; x\ntransformers\n")
     (tmp_path / "environment.yml").write_text("- numpy=1.26\n- python=3.10\n")
-    (tmp_path / "run.sh").write_text("export VLLM_USE_V1=0\nexport VLLM_LOGGING_LEVEL=1\n")
+    (tmp_path / "run.sh").write_text(
+        "export VLLM_USE_V1=0\nexport VLLM_LOGGING_LEVEL=1\nexport HF_ENDPOINT=x\n"
+    )
     moves = MOVES | {"vllm": Move(Version("0.15.0"))}
     judged = judge_paths(load_matrix(), moves, [str(tmp_path)])
     assert sorted((Path(f.file).name, f.told.use.place.line, f.told.name) for f in judged.breaks) == [
@@ -975,6 +977,10 @@ def test_settings_in_lists_and_dictionaries_of_arguments_are_told(tmp_path: Path
     assert [(line, name) for _, line, name in judged_files(tmp_path, {"a.py": code})] == [
         (1, "transformers: save_safetensors"), (3, "transformers: save_safetensors"),
     ]  # fmt: skip
+    put = "".join(f"training_args_kwargs['{name}'] = 1\n" for name in ("remove_unused_columns", "rpo_alpha"))
+    (tmp_path / "a.py").write_text(put)
+    judged = judge_paths(load_matrix(), {"trl": Move(Version("0.29.0"))}, [str(tmp_path)])
+    assert [found.told.name for found in judged.breaks] == ["trl: rpo_alpha"]
 
 
 def test_what_a_project_takes_and_declares_itself_is_its_own(tmp_path: Path) -> None:

@@ -146,6 +146,10 @@ class TrainerRow(Row):
     """True when full training holds embedding, head and norms in fp32, unless FlashAttention is used."""
     packed: bool | None = None
     """True when samples share one sequence."""
+    padded: bool | None = None
+    """True when batches are filled up to a round length, beyond their longest row."""
+    expandable_segments: bool | None = None
+    """True when the trainer has torch's segments grow, unless told otherwise."""
     grad_ckpt: bool | None = None
     """True when activations are computed again, unless told otherwise."""
     frozen_tower: bool | None = None

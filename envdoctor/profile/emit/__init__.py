@@ -59,5 +59,5 @@ def emit(framework: str, plan: Plan) -> dict[str, str]:
     if framework != "env":
         from envdoctor.profile.emit import env
 
-        files = {**files, **env.emit(plan)}
+        files = {**files, **env.emit(plan, framework)}
     return files

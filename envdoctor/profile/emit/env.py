@@ -10,17 +10,20 @@ if TYPE_CHECKING:
     from envdoctor.profile.emit.plan import Plan
 
 
-def allocator_variable(plan: Plan) -> str:
-    """Return the variable's name: torch 2.10 took up the name without CUDA in it."""
-    older = plan.work.stack.within("torch", "<2.10")
+def allocator_variable(plan: Plan, framework: str) -> str:
+    """Return the variable's name: torch 2.10 took up the name without CUDA in it.
+
+    axolotl sets what it finds unset of both, and rounds requests up by the older one where only the newer is.
+    """
+    older = framework == "axolotl" or plan.work.stack.within("torch", "<2.10")
     return "PYTORCH_CUDA_ALLOC_CONF" if older else "PYTORCH_ALLOC_CONF"
 
 
-def variables(plan: Plan) -> dict[str, str]:
-    """Return the variables that a run of this setting should have."""
+def variables(plan: Plan, framework: str = "") -> dict[str, str]:
+    """Return the variables that a framework's run of this setting should have."""
     found = {}
     if plan.choice.alloc_conf:  # none beside vLLM, whose memory pools refuse expandable segments
-        found[allocator_variable(plan)] = plan.choice.alloc_conf
+        found[allocator_variable(plan, framework)] = plan.choice.alloc_conf
     if plan.choice.parallel == "fsdp" and plan.choice.offload_params:
         # accelerate's launcher sets these; without them the process group has no backend for host memory
         found |= {"ACCELERATE_USE_FSDP": "true", "FSDP_OFFLOAD_PARAMS": "true"}
@@ -30,8 +33,8 @@ def variables(plan: Plan) -> dict[str, str]:
     return found
 
 
-def emit(plan: Plan) -> dict[str, str]:
+def emit(plan: Plan, framework: str = "") -> dict[str, str]:
     """Return `env.sh`, to be sourced before the run; no file when nothing is to be set."""
-    lines = [f"export {name}={value}" for name, value in variables(plan).items()]
+    lines = [f"export {name}={value}" for name, value in variables(plan, framework).items()]
     rows = [f"# {rows_of(plan.work)}"] if lines and plan.work.uneven else []
     return {"env.sh": "\n".join((*rows, *lines)) + "\n"} if lines else {}
