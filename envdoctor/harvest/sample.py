@@ -65,7 +65,7 @@ def differing(record: Record, version: str, told: Interface) -> list[str]:
     unlisted = {entry.rpartition(":")[0] for entry in told.names if entry.endswith(f":{UNLISTED}")}
     tables = (
         ({"": record.modules}, frozenset(f":{module}" for module in told.modules)),
-        ({m: names for m, names in record.names.items() if m not in unlisted}, told.names),
+        ({m: names for m, names in record.names.items() if m not in unlisted}, told.names | told.foreign),
         (record.keywords, told.keywords),
         (record.members, told.members),
         (record.passed, told.passed),

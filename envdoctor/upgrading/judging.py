@@ -286,8 +286,9 @@ class Judge:
         ended = self.settings.gone(record.library, use.name, move) if open_ and is_class(short) else None
         if ended is not None:
             return Break(use, shown, ended, certainty=Certainty.LIKELY) if ended else None
+        inherited = self.settings.is_inherited(record.library, use.name)
         if not spans:
-            return self._handed_on(use, owner, record, move)
+            return None if inherited else self._handed_on(use, owner, record, move)
         function = "." not in owner and is_telling(use.name) and is_within(told.get("**", ()), spans)
         if open_ and (
             not (is_class(short) or function)
@@ -295,7 +296,6 @@ class Judge:
             or any(record.has(entries.get(use.name, ()), move.new) for entries in record.keywords.values())
         ):
             return None  # what takes any argument may hand it on to who takes it
-        inherited = self.settings.is_inherited(record.library, use.name)
         since = None if inherited else gone_from(record, told, spans, move)
         return None if since is None else Break(use, shown, since, certainty=Certainty.LIKELY)
 

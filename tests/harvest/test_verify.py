@@ -250,16 +250,25 @@ def test_an_update_of_nothing_new_writes_nothing(matrix_folder, index: FakeIndex
 def test_a_sample_of_what_was_read_of_releases_is_read_again(
     matrix_folder, index: FakeIndex, capsys, recorded: str, holds: bool
 ):
-    index.add_wheel("seqeval", "1.0", members={"seqeval/__init__.py": b"def turn(wheel): ...\n"})
-    told = [Interface(keywords=frozenset({"turn:~1", f"turn:{name}"})) for name in (recorded, "other")]
-    record = {"library": "seqeval", "root": "seqeval", **encode({"1.0": told[0], "2.0": told[1]})}
+    code, foreign = b"from numpy import zeros\ndef turn(wheel): ...\n", frozenset({"seqeval:zeros"})
+    index.add_wheel("seqeval", "1.0", members={"seqeval/__init__.py": code})
+    names = ({"seqeval:turn"}, {"seqeval:turn", "seqeval:zeros"})  # what the first imports, the second makes
+    told = [
+        Interface(names=frozenset(made), keywords=frozenset({"turn:~1", f"turn:{name}"}), foreign=foreign)
+        for name, made in zip((recorded, "other"), names, strict=True)
+    ]
+    record = {
+        "library": "seqeval",
+        "root": "seqeval",
+        **encode(dict(zip(("1.0", "2.0"), told, strict=True)), "seqeval"),
+    }
     (matrix_folder / "releases" / "interfaces").mkdir()
     path = matrix_folder / "releases" / "interfaces" / "seqeval.json.xz"
     path.write_bytes(pack_record(record | {"versions": ["1.0"]}))
     load_record.cache_clear()
-    code, found = verify(capsys)
+    exit_code, found = verify(capsys)
     load_record.cache_clear()
-    assert (code == 0) is holds
+    assert (exit_code == 0) is holds
     assert [(m["kind"], m["what"]) for m in found["mismatches"]] == (
         [] if holds else [("sample", "interface of seqeval 1.0")]
     )

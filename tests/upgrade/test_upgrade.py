@@ -981,6 +981,8 @@ def test_settings_in_lists_and_dictionaries_of_arguments_are_told(tmp_path: Path
     (tmp_path / "a.py").write_text(put)
     judged = judge_paths(load_matrix(), {"trl": Move(Version("0.29.0"))}, [str(tmp_path)])
     assert [found.told.name for found in judged.breaks] == ["trl: rpo_alpha"]
+    (tmp_path / "a.py").write_text("import trl\ntrl.GRPOConfig(gradient_checkpointing_kwargs={})\n")
+    assert not judge_paths(load_matrix(), {"trl": Move(Version("1.7.1"))}, [str(tmp_path)]).breaks
 
 
 def test_what_a_project_takes_and_declares_itself_is_its_own(tmp_path: Path) -> None:
