@@ -31,7 +31,7 @@ def check_clashes(view: View) -> Iterable[Finding]:
     for name, excluding in at_odds.items():
         yield _finding(view, name, excluding)
     if len(of_names) == 1 and not at_odds and len({_asking(wish) for wish in wishes} - {"you"}) == 1:
-        yield _none_offered(*of_names, wishes)
+        yield _none_offered(next(iter(of_names)), wishes)
 
 
 def _asking(wish: Symptom) -> str:
