@@ -32,6 +32,8 @@ _LOOSE = re.compile(r"[^{\"'#]*")
 _STATEMENT = re.compile(r"[ ;,][A-Za-z][\w.-]{1,40}\s?[:=] ")
 _ASSIGNS = re.compile(r"[:=] ")
 _SECTION = re.compile(r"^\[([A-Za-z][\w.-]{0,80})\]\s*$")
+_PARAMETER = re.compile(r"^\s{1,60}[a-z_]\w{0,60}: (?:[A-Z]\w{2,60}|[a-z]\w{0,20}\[)[^'\"{}]{0,120},$")
+"""A parameter of a function in code, and the class that it is of."""
 _COMMENT = re.compile(r"(?:^|\s)(?://|#).*")
 
 
@@ -64,7 +66,9 @@ def parse_configs(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
     state = _Open()
     whole = paste.file_name.lower().endswith(FILES)
     for index, line in paste.loose():
-        if match := _SECTION.match(line):
+        if _PARAMETER.match(line):
+            paste.claimed.add(index)
+        elif match := _SECTION.match(line):
             state = _Open(section=match[1])
         elif _START.match(line) and not _several(line):
             found = list(_line(line, state, table, paste.at("", index), whole))

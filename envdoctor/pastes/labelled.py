@@ -68,7 +68,7 @@ def parse_labelled(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
             label = _in_context(label, line, index - near_driver, previous)
             found = list(_told(label, value, source, paste))
             if not (found or _REMARK.match(line)):
-                found = list(setting_sightings(table, key, value, source))
+                found = list(setting_sightings(table, key, _within_quotes(value), source))
             if label.startswith(("driver", "nvidia driver")):
                 near_driver = index
             if found and statements == [line] and not _tells_more(label, value, found, paste):
@@ -76,6 +76,12 @@ def parse_labelled(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
             listed, found = with_those_above(listed, index, label, found)
             yield from found
         previous = fold_label(line.partition(":")[0])
+
+
+def _within_quotes(value: str) -> str:
+    """Return what stands in the quotes that a value begins with; the value where it begins with none."""
+    end = value.find(value[0], 1) if value[:1] in ("'", '"') else -1
+    return value[: end + 1] if end > 0 else value
 
 
 def _tells_more(label: str, value: str, found: Sequence[Sighting], paste: Paste) -> bool:

@@ -268,6 +268,7 @@ def _of_words(
     if not said and not any(len(line.split()) >= _SENTENCE or not line.isascii() for line in lines):
         return
     from envdoctor.pastes.sentences import (
+        formed_lines,
         parse_printed,
         parse_reports,
         parse_sentences,
@@ -286,9 +287,11 @@ def _of_words(
         yield from parse_reports(lines, told_lines(paste, lines))
     else:
         troubled = troubled_lines(paste, lines, seen)
-        yield from parse_told(paste, lines, troubled, seen)
-        if reported := list(parse_reports(lines, troubled)):
+        formed = [] if troubled else formed_lines(paste, lines)
+        yield from parse_told(paste, lines, troubled or formed, seen)
+        met = any(not sight.pattern.fault for sight in seen)
+        if (troubled or met) and (reported := list(parse_reports(lines, troubled))):
             yield from parse_printed(paste, lines, seen)
-        yield from reported
+            yield from reported
     if not is_program(paste.file_name):
         yield from parse_sentences(paste, lines)

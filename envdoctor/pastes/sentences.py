@@ -86,6 +86,8 @@ _ASKING_TITLE = re.compile(
     r"(?:can|could|is|are|does|do|should|will)(?!['’]t| not))\b"
 )
 _CLAUSE = re.compile(r"(?<=[.!?])\s{1,4}|(?<=[\u3002\uff1f])")
+_BOX = re.compile(r"\s*(?:[-*] \[|[*_#<])")
+"""A box of a form, a heading, a remark of it."""
 _PIN = re.compile(r"\s*[\w.\[\],-]{1,100}==")
 _OF_A_BUG = re.compile(
     r"(?i)#{1,5} \W{0,4}(?:\w{1,12} ){0,2}?(?:describe the (?:bug|issue)|bug description|to reproduce|"
@@ -176,6 +178,14 @@ def parse_printed(paste: Paste, lines: Sequence[str], sights: Sequence[Sight]) -
         met = met_within(sights, index, index)
         error = ErrorSeen(text[:600], paste.at("", index), "logged", line=index + 1, symptoms=met)
         yield Sighting("error", error)
+
+
+def formed_lines(paste: Paste, lines: Sequence[str]) -> list[tuple[int, str]]:
+    """Return the sentences of a form in which a failure is reported, whatever their words."""
+    if not _is_form(lines) or _ASKING_TITLE.match(lines[0]):
+        return []
+    told = ((index, line) for index, line in told_lines(paste, lines) if not _BOX.match(line))
+    return [one for one in told if is_sentence(one[1], titled=False) and not _SUPPOSED.search(one[1])][-1:]
 
 
 def _is_form(lines: Sequence[str]) -> bool:

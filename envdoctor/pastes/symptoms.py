@@ -20,7 +20,9 @@ MATCHES_PER_SYMPTOM = 8
 AGAIN = 16
 """Lines kept of one signature that recurs."""
 TRIES_PER_SYMPTOM = 500
-_SUPPOSED = re.compile(r"(?i)\b(?:may|might|could|can|would|(?:to )?avoid|to prevent)\s(?:\w{1,12}\s){0,2}$")
+_SUPPOSED = re.compile(
+    r"(?i)\b(?:may|might|could|can|would|if you \w{2,12}|(?:to )?avoid|to prevent)\s(?:\w{1,12}\s){0,2}$"
+)
 """What stands before words of what has not happened: `This may cause OOM errors`."""
 _LISTED = re.compile(r"[ \t]{0,12}(\d{1,5})[ \t]")
 _RAN = re.compile(r"[ \t]{0,4}-{1,12}> ?(\d{1,5})\b")

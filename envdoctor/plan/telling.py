@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from envdoctor.facts import Observed
 from envdoctor.findings import Certainty, Finding, Move, Plan, Severity
 from envdoctor.matrix.driver_tables import ceiling_allows, least_driver, least_driver_row
-from envdoctor.plan.advice import advised
+from envdoctor.plan.advice import advised, variables_of
 from envdoctor.plan.case import Case
 from envdoctor.plan.courses import Course, brought, is_met
 from envdoctor.plan.downloads import download_of
@@ -32,7 +32,7 @@ def told(case: Case, course: Course) -> Plan:
     return Plan(
         complete=not (course.errors or graver or doubts or case.by_hand),
         moves=moves,
-        commands=(*_commands(case, course), *case.shell),
+        commands=(*_commands(case, course), *_shell(case)),
         settings=case.settings,
         host=tuple(dict.fromkeys(filter(None, map(_host_words, unsolved)))),
         unsolved=tuple(dict.fromkeys(finding.id for finding in unsolved)),
@@ -80,6 +80,13 @@ def _commands(case: Case, course: Course) -> tuple[str, ...]:
     whole = {name for wish in course.wishes for way in wish.ways[:1] for name in way.whole}
     lines = install_lines(environment, pins, course.open_, course.gone, course.again, options, whole)
     return built_for(lines, case.facts)
+
+
+def _shell(case: Case) -> tuple[str, ...]:
+    """Return the lines for the shell that starts the run, as the machine's own shell takes them."""
+    if case.facts.host.os.get() != "windows":
+        return case.shell
+    return tuple(f"set {name}={value or ''}" for name, value in variables_of(case.shell).items())
 
 
 def _options(case: Case, course: Course) -> list[str]:

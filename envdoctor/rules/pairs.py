@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from packaging.version import Version
@@ -91,12 +91,13 @@ def installed_pair(view: View, package: str) -> TorchPair | None:
 def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Symptom, ...]) -> Finding:
     told = captured(seen, "built")
     built = told or (pair.torch if pair else _ANOTHER)
+    unlike = _unlike(view, built, seen)
     apart = pair is not None and judge(view, "torch", pair.torch).holds is False
     return Finding(
         id=f"{package.upper()}-TORCH",
         severity=_severity(view, pair, seen),
-        summary=f"{package if told else _named(view, package)} is built for {_apart(view, built, seen)}:"
-        " the two do not match.",
+        summary=f"{package if told else _named(view, package)} is built for"
+        f" {_apart(view, built, seen, unlike)}: the two do not match.",
         cause=f"{package}'s compiled operators are linked against one torch; beside another one "
         f"they do not load "
         "(undefined symbols, missing operators, or features switched off).",
@@ -105,7 +106,7 @@ def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Sympt
             *pair_remedies(view, package),
             *(_XFORMERS_REMEDIES if package == "xformers" and seen else ()),
         ),
-        certainty=Certainty.CERTAIN if told or apart else Certainty.LIKELY,
+        certainty=Certainty.CERTAIN if (told and unlike) or apart else Certainty.LIKELY,
         rows=(pair.id,) if pair else (),
         sources=(pair.source,) if pair else (),
         explains=explained(seen),
@@ -113,17 +114,24 @@ def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Sympt
     )
 
 
-def _apart(view: View, built: str, seen: tuple[Symptom, ...]) -> str:
-    """Say what a package is built for and what stands there in its place: a torch, its CUDA or a Python."""
-    have = captured(seen, "have") or view.version_text("torch") or "the installed one"
-    pythons = captured(seen, "python_built"), captured(seen, "python")
+def _unlike(view: View, built: str, seen: tuple[Symptom, ...]) -> list[str]:
+    """Say in what releases the two differ: a torch, or a Python; nothing where their builds alone may."""
+    have, pythons = _have(view, seen), (captured(seen, "python_built"), captured(seen, "python"))
     parts = [] if _bare(built) == have else [f"{_torch(built)}, not {have}"]
     if pythons[0] and pythons[1] and _minor(pythons[0]) != _minor(pythons[1]):
         parts.append(f"Python {pythons[0]}, not {pythons[1]}")
+    return parts
+
+
+def _apart(view: View, built: str, seen: tuple[Symptom, ...], unlike: Sequence[str]) -> str:
+    """Say what a package is built for and what stands there in its place."""
     cuda = captured(seen, "cuda") or "another build"
-    return (
-        " and for ".join(parts) or f"{_torch(built)} with CUDA {cuda}, and this torch {have} is another build"
-    )
+    other = f"{_torch(built)} with CUDA {cuda}, and this torch {_have(view, seen)} is another build"
+    return " and for ".join(unlike) or other
+
+
+def _have(view: View, seen: tuple[Symptom, ...]) -> str:
+    return captured(seen, "have") or view.version_text("torch") or "the installed one"
 
 
 def _minor(version: str) -> list[str]:

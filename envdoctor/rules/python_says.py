@@ -43,7 +43,7 @@ _NAME = re.compile(
     rf"cannot import name {_QUOTES}(?P<name>\w{{1,80}}){_QUOTES} from {_QUOTES}(?P<module>[\w.]{{1,160}})"
 )
 _MEMBER = re.compile(
-    r"(?:module '(?P<module>[\w.]{1,120})'|(?:type object )?'(?P<owner>[A-Za-z_]\w{0,80})'(?: object)?) "
+    r"(?:module '(?P<module>[\w.]{1,120})'|(?:type object )?'(?P<owner>[A-Za-z_][\w.]{0,80})'(?: object)?) "
     r"(?:has no attribute '(?P<member>\w{1,80})'|(?P<state>is not (?:subscriptable|iterable|callable)))"
 )
 _LIBRARY = re.compile(r"(?P<lib>\blib[\w+.-]{1,60}\.so(?:\.\d{1,4}){0,4}): cannot open shared object")
@@ -59,6 +59,7 @@ _WORKED_WITH = re.compile(
 )
 _EXPRESSION = r"[A-Za-z_][\w.]{0,80}(?:\[[^\[\]]{1,60}\])?"
 """A name, a member or an item in code."""
+_LAST, _FIRST = re.compile(rf"({_EXPRESSION})\s{{0,2}}$"), re.compile(rf"=?\s{{0,2}}({_EXPRESSION})")
 _OPERANDS = re.compile(
     r"(?: for |')(?P<sign>[^\s:'\w]{1,3}?)=?(?:: |' not supported between instances of )"
     r"(?:(?P<left>'NoneType')|'[\w.]{1,60}') and (?P<right>'NoneType')?"
@@ -178,10 +179,10 @@ def _holder(error: ErrorSeen, member: str) -> str:
 
 def _operand(code: str, sign: str, left: bool, right: bool) -> str:
     """Return what stands beside an operator where the message says that None does; both where both are."""
-    sides = re.search(rf"({_EXPRESSION})?\s{{0,2}}{re.escape(sign)}=?\s{{0,2}}({_EXPRESSION})?", code)
-    if sides is None:
-        return ""
-    told = [name for name, none in ((sides[1], left), (sides[2], right)) if none and name]
+    before, _, after = code.partition(sign)
+    one, two = _LAST.search(before), _FIRST.match(after)
+    sides = (one[1] if one else "", two[1] if two else "")
+    told = [name for name, none in zip(sides, (left, right), strict=True) if none and name]
     return " or ".join(name.removeprefix("self.") for name in told)
 
 

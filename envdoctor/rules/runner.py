@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 
+from envdoctor import lazy_re as re
 from envdoctor.errors import InputError, nearest
 from envdoctor.facts import MENDED, REPORTED, WISH, ErrorSeen, Facts, FactUnavailable
 from envdoctor.findings import Certainty, CheckResult, Finding, Outcome, Severity, order
@@ -25,6 +26,13 @@ from envdoctor.rules.base import (
 )
 from envdoctor.rules.view import View
 from envdoctor.values import replace
+
+_WARNED = re.compile(
+    r"^[^A-Za-z\n]{0,60}(?:\([^()\n]{1,60}\) ?)?(?:[\w.]{1,40}[: -]{1,3})?\[?(?:WARNING|WARN)\b"
+)
+"""How a logger begins a line by which a program warns."""
+_BEGINNING = 60
+"""Letters by which an exception's words are known again."""
 
 
 def run_checks(
@@ -69,6 +77,7 @@ def run_checks(
         kept.extend(left)
     if facts.origin == "paste":
         kept = _as_shown(view, end, kept)
+    kept = [_as_warned(facts, finding) for finding in kept]
     if REPORTED in facts.notes:
         kept = _as_reported(kept)
     if WISH in facts.notes:
@@ -146,6 +155,25 @@ def _as_reported(findings: list[Finding]) -> list[Finding]:
         replace(one, severity=Severity.ERROR) if one.explains and one.severity is Severity.WARNING else one
         for one in findings
     ]
+
+
+def _as_warned(facts: Facts, finding: Finding) -> Finding:
+    """What a program logs as a warning, and no traceback ends in, did not stop it."""
+    if finding.severity is not Severity.ERROR or not finding.explains:
+        return finding
+    lines = [symptom.text for symptom in facts.symptoms if symptom.id in finding.explains]
+    framed = any(
+        error.frames and set(error.symptoms) & set(finding.explains) and not _is_in(error.text, lines)
+        for error in facts.errors
+    )
+    if framed or not lines or not all(map(_WARNED.search, lines)):
+        return finding
+    return replace(finding, severity=Severity.WARNING)
+
+
+def _is_in(text: str, lines: Sequence[str]) -> bool:
+    """True where a line, logged as a warning, holds what an exception says."""
+    return any(text[:_BEGINNING] in line for line in lines)
 
 
 def _as_hint(finding: Finding) -> Finding:

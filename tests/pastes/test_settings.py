@@ -231,3 +231,9 @@ def test_a_container_tells_its_image_and_the_memory_that_it_gets_unasked(read):
 @pytest.mark.parametrize("asked", ["--ipc=host", "--shm-size 16g", "-v /dev/shm:/dev/shm"])
 def test_a_container_that_asks_for_shared_memory_has_no_default(read, asked):
     assert "container_shm" not in told(read(STARTED.format(asked)))
+
+
+def test_a_value_in_quotes_ends_with_them_and_a_parameter_of_code_is_no_setting(read):
+    told = read("Parameters: ModelArguments(a=1, bnb_4bit_quant_type='nf4', use_bnb_nested_quant=False)")
+    assert {s.value for s in told.settings if s.key == "bnb_quant_type"} <= {"nf4"}
+    assert read("def step(\n    self,\n    optimizer: Steppable,\n    batch: int,\n):\n").settings == ()

@@ -259,3 +259,11 @@ def test_a_torch_for_a_driver_that_is_not_told_is_no_certain_plan() -> None:
     assert told.complete
     assert not plain.complete
     assert [note.partition(": torch")[0] for note in plain.notes] == ["the driver is not told"]
+
+
+def test_variables_are_set_as_the_machines_own_shell_takes_them() -> None:
+    failed = "UnicodeDecodeError: 'charmap' codec can't decode byte 0x81 in position 105"
+    windows = 'File "C:\\work\\train.py", line 3\n'
+    here, there = (planned(parse_paste(f"{place}{failed}", "", MATRIX.lexicon)) for place in ("", windows))
+    assert here.commands == ("export PYTHONUTF8=1 LC_ALL=C.UTF-8",)
+    assert there.commands == ("set PYTHONUTF8=1", "set LC_ALL=C.UTF-8")

@@ -161,3 +161,40 @@ def test_what_nothing_explains_reads_like_a_known_trouble() -> None:
     assert hint.certainty is Certainty.UNCERTAIN
     assert "DeepSpeed" in hint.summary
     assert "READS-LIKE" not in [one.id for one in told("# It does not work\n\nMy thing fails.\n")]
+
+
+def test_what_is_logged_as_a_warning_did_not_stop_the_program() -> None:
+    line = (
+        "(EngineCore pid=7) WARNING 06-25 16:32:09 [import_utils.py:408] ImportError: libnvrtc.so.13: cannot"
+    )
+    found = judged(f"{line} open shared object file: No such file or directory\n")
+    assert found.exit_code == 0
+    assert {one.severity for one in found.findings} == {Severity.WARNING}
+
+
+def test_a_form_is_told_whatever_its_words() -> None:
+    text = "### Reproduction\n\nI start it with both cards of this very machine.\n\n### Expected behavior\n"
+    assert [one.id for one in told(text)] == ["UNEXPLAINED-ERROR"]
+
+
+@pytest.mark.parametrize(
+    ("line", "first"),
+    [
+        ("NCCL WARN Call to shm_open failed : Permission denied", "SHM-DENIED"),
+        ("blobs only has 4489.36 MB free disk space. warnings.warn(", "HUB-DISK-SHORT"),
+        ("Cannot connect to host raw.githubusercontent.com:443 ssl:default [timeout]", "HOST-NOT-REACHED"),
+        ("Fatal Python error: Floating point exception", "SIGFPE"),
+        ("i have not adapter_config.json", "ADAPTER-CONFIG-ABSENT"),
+        ('msg="CPU does not have minimum vector extensions, GPU inference disabled"', "CPU-INSTRUCTIONS"),
+    ],
+)
+def test_a_line_is_answered_by_its_row(line: str, first: str) -> None:
+    assert told(f"{line}\n")[0].id == first
+
+
+def test_a_name_that_is_imported_is_no_refusal_of_the_hub() -> None:
+    text = (
+        "from huggingface_hub.utils._errors import RepositoryNotFoundError\n"
+        "ModuleNotFoundError: No module named 'huggingface_hub.utils._errors'\n"
+    )
+    assert "HUB-ACCESS" not in [one.id for one in told(text)]
