@@ -25,10 +25,42 @@ def check_clashes(view: View) -> Iterable[Finding]:
     wishes = [s for s in symptoms(view, "SYM-PIP-DEPENDS", "SYM-PIP-WISH") if _specifier(s)]
     if not wishes:
         raise Skip("no installer's conflict is told")
-    for name in dict.fromkeys(normalise(s.captured["need"]) for s in wishes):
-        of_it = [s for s in wishes if normalise(s.captured["need"]) == name]
-        if excluding := _excluding(view, name, of_it):
-            yield _finding(view, name, excluding)
+    names = dict.fromkeys(normalise(s.captured["need"]) for s in wishes)
+    of_names = {name: [s for s in wishes if normalise(s.captured["need"]) == name] for name in names}
+    at_odds = {name: found for name, told in of_names.items() if (found := _excluding(view, name, told))}
+    for name, excluding in at_odds.items():
+        yield _finding(view, name, excluding)
+    if len(of_names) == 1 and not at_odds and len({_asking(wish) for wish in wishes} - {"you"}) == 1:
+        yield _none_offered(next(iter(of_names)), wishes)
+
+
+def _asking(wish: Symptom) -> str:
+    """Return the package that wants something, without its release."""
+    return _who(wish).partition(" ")[0]
+
+
+def _none_offered(name: str, wishes: Sequence[Symptom]) -> Finding:
+    """Return what is wrong where releases of one package want the same, and an installer takes none."""
+    return Finding(
+        id="PIP-NONE-OFFERED",
+        severity=Severity.ERROR,
+        summary=f"no release of {name} is offered for this Python version and platform: every release of"
+        f" {_asking(wishes[0])} that was tried wants {name}, and none could be had",
+        cause=f"The wishes do not exclude one another. Where {name} has no wheel for this Python (too new, or"
+        " of 32 bits), this platform or on this index, an installer goes through all that want it.",
+        evidence=tuple(Evidence(s.id, s.text, s.source) for s in wishes[:SHOWN]),
+        remedies=(
+            Remedy(
+                f"Make a new environment of a Python for which {name} has wheels.",
+                ("uv venv --python 3.11",),
+            ),
+            Remedy(f"Install {name} first, to see why none is.", (f"pip install -v {name}", "python -VV")),
+        ),
+        certainty=Certainty.LIKELY,
+        sources=(SOURCE,),
+        explains=tuple(dict.fromkeys([*(s.id for s in wishes), "SYM-PIP-CONFLICT"])),
+        prior=0.75,
+    )
 
 
 def _excluding(view: View, name: str, wishes: Sequence[Symptom]) -> Sequence[Symptom]:

@@ -41,7 +41,7 @@ _SENTENCE = 3
 """Words before an error by which its line is a sentence."""
 _PYTHON = re.compile(r"[/\\](?:lib[/\\])?[Pp]ython3?\.?(\d{1,2})[/\\]")
 """The folder of a Python 3 in the path of a frame, with its minor version."""
-_WARNED = re.compile(r"\b[A-Z]\w{0,40}Warning: |^WARNING\b")
+_WARNED = re.compile(r"\b[A-Z]\w{0,40}Warning: |^(?:\([^()]{1,40}\) ?)?WARNING\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +180,13 @@ class _Course:
         return last not in _packages(self._view, finding)
 
     def _went_on(self, finding: Finding) -> bool:
-        """True for lines, no tracebacks, above one that a run prints where it goes on without what failed."""
+        """True for lines, and tracebacks that only warn, above one that a run prints where it goes on."""
         met = set(finding.explains)
-        noted = [one.source for one in self._view.facts.symptoms if one.id in met]
+        noted = [one for one in self._view.facts.symptoms if one.id in met]
         errors = [one for one in self._view.facts.errors if not met.isdisjoint(one.symptoms)]
-        if any(error.frames for error in errors):
+        if any(error.frames for error in errors) and not all(_WARNED.search(one.text) for one in noted):
             return False
-        last = max((*map(line_of, noted), *(error.line for error in errors)), default=0)
+        last = max((*(line_of(one.source) for one in noted), *(error.line for error in errors)), default=0)
         return went_on(self._view, finding.id, last)
 
     def _is_outlived(self, finding: Finding) -> bool:

@@ -84,8 +84,8 @@ def check_weights(view: View) -> Iterable[Finding]:
         id="MEM-WEIGHTS",
         severity=Severity.ERROR if seen or sure else Severity.WARNING,
         summary=(
-            f"{weights.model} cannot fit: weights alone take {weights.needed / GIB:.0f} GiB on each card"
-            f" of {weights.card_bytes / GIB:.0f}; no batch size or length helps, only sharding or quantising"
+            f"{weights.model} cannot fit: weights alone take {weights.needed / GIB:.0f} GiB on each card of"
+            f" {weights.card_bytes / GIB:.0f} GiB; no batch size or length helps, only sharding or quantising"
         ),
         cause=(
             f"{weights.parameters / 1e9:g} billion parameters at {weights.bytes_each:g} bytes"

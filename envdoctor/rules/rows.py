@@ -20,7 +20,7 @@ from envdoctor.rules.view import View, quoted
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_./-]+)\}")
 _EITHER = re.compile(r"(?:\{sym\.\w{1,40}\}){2,6}")
-_TIDY = re.compile(r" ?\(\(not told\)[^()]*\)")
+_TIDY = re.compile(r" ?\((?:\(not told\)[^()]*|…(?: [^()]*)?)\)")
 _NAMED = re.compile(r"\b([A-Za-z0-9_.-]+) \{([A-Za-z0-9_.-]+)\}")
 _OPTIONAL = re.compile(r"\[\[([^\[\]{}]{0,200}\{[^\[\]]{1,200})\]\]")
 """A part of a text that is said where all that it names is known."""
