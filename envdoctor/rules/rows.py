@@ -59,14 +59,6 @@ def check_row(view: View, row: ConditionRow) -> Finding | None:
     return _finding(view, row, answers, verdict, seen)
 
 
-def resembled(view: View, row: ConditionRow) -> Finding | None:
-    """Return what a row says where none of its lines was seen; None where the facts contradict it."""
-    answers = judge_all(view, row.when)
-    if conjunction(answers.values()) is False or any_holds(judge_all(view, row.unless).values()):
-        return None
-    return _finding(view, row, answers, None, [])
-
-
 def _is_guess(row: ConditionRow, answers: Mapping[str, Answer]) -> bool:
     """True when a row hangs on settings, the system, its architecture, a card or a package, and none is told.
 

@@ -161,6 +161,8 @@ def _as_warned(facts: Facts, finding: Finding) -> Finding:
     """What a program logs as a warning, and no traceback ends in, did not stop it."""
     if finding.severity is not Severity.ERROR or not finding.explains:
         return finding
+    if finding.certainty is Certainty.CERTAIN:  # it holds, whatever the program makes of it
+        return finding
     lines = [symptom.text for symptom in facts.symptoms if symptom.id in finding.explains]
     framed = any(
         error.frames and set(error.symptoms) & set(finding.explains) and not _is_in(error.text, lines)

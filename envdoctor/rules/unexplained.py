@@ -18,7 +18,6 @@ from envdoctor.rules.generations import ID as APART
 from envdoctor.rules.generations import asking_package
 from envdoctor.rules.import_chains import mixed_finding, package_of
 from envdoctor.rules.interface_lookup import distribution_of
-from envdoctor.rules.likeness import like_finding
 from envdoctor.rules.messages import asked_by
 from envdoctor.rules.model_age import newer_model_finding
 from envdoctor.rules.origins import origin_finding, origin_of
@@ -208,12 +207,9 @@ def _beside(view: View, error: ErrorSeen, but: str) -> Iterator[Finding]:
     What usually fails where it was raised is told in place of such a sentence.
     """
     if error.kind == "said":
-        if but == UNEXPLAINED and (like := like_finding(view, error)):
-            yield replace(like, severity=Severity.WARNING)
         return
     read = None if but in _READ else _read(view, error)
     read = read or companions_finding(view, error) or beside_place(view, error)
-    read = read or (like_finding(view, error) if but == UNEXPLAINED else None)
     if read is not None and read.id != but:
         yield replace(read, prior=_BESIDE)
     if but not in _READ and but != TOLD and (told := told_finding(view, error)):
