@@ -21,43 +21,50 @@ class _Word:
 _WORDS = (
     _Word(
         re.compile(
-            r"(?ai)rocm used to build pytorch: \d|(?<![+\w])rocm[- ]?(?:smi|\d)|\bgfx ?(?:9|1[01])\w{1,3}\b|"
+            r"(?i)rocm used to build pytorch: \d|(?<![+\w])rocm[- ]?(?:smi|\d)|\bgfx ?(?:9|1[01])\w{1,3}\b|"
             r"\b(?:AMDGPU_TARGETS|HSA_OVERRIDE_GFX_VERSION|HIP_VISIBLE_DEVICES)=\w|\b(?:LLAMA|GGML)_HIP(?:BLAS)?=[1Oo]|"
             r"\bHIP (?:error\b|runtime version: \d)|\bhip(?:error|blas)|"
-            r"\bInstinct\b|\bMI(?:210|250X?|3\d\d[XA])\b"
+            r"\bInstinct\b|\bMI(?:210|250X?|3\d\d[XA])\b",
+            re.ASCII,
         ),
         "build",
         "rocm",
     ),
     _Word(
-        re.compile(r"(?ai)\btorch[-_]npu\b|\bvllm[-_]ascend\b|\bAscend ?(?:910|310|NPU)|\bnpu-smi\b"),
+        re.compile(
+            r"(?i)\btorch[-_]npu\b|\bvllm[-_]ascend\b|\bAscend ?(?:910|310|NPU)|\bnpu-smi\b", re.ASCII
+        ),
         "distribution",
         "torch-npu",
     ),
     _Word(
-        re.compile(r"(?ai)\+xpu\b|\bxpu:\d|Intel\(R\) (?:Arc|Data Center GPU)|\bipex-llm\b"), "build", "xpu"
+        re.compile(r"(?i)\+xpu\b|\bxpu:\d|Intel\(R\) (?:Arc|Data Center GPU)|\bipex-llm\b", re.ASCII),
+        "build",
+        "xpu",
     ),
     _Word(
         re.compile(
-            r"(?ai)\bMPS backend\b|\bmps:0\b|\bApple (?:M[1-9]|Silicon)\b|"
+            r"(?i)\bMPS backend\b|\bmps:0\b|\bApple (?:M[1-9]|Silicon)\b|"
             r"\bMac(?:OS|Book)?(?: Pro| Air| mini| Studio)?,? (?:with |on )?M[1-9]\b|"
-            r"\bM[1-9] (?:MacOS|Mac|MacBook|Max|Ultra)\b|\bdevice[ =:'\"]{1,4}mps\b"
+            r"\bM[1-9] (?:MacOS|Mac|MacBook|Max|Ultra)\b|\bdevice[ =:'\"]{1,4}mps\b",
+            re.ASCII,
         ),
         "os",
         "macos",
     ),
     _Word(
         re.compile(
-            r"(?ai)\b(?:on|in|under|inside|using|running) (?:an? |my )?(?:Windows 1[01],? )?\(?WSL ?2?\b|"
+            r"(?i)\b(?:on|in|under|inside|using|running) (?:an? |my )?(?:Windows 1[01],? )?\(?WSL ?2?\b|"
             r"^[-*# ]{0,6}WSL ?2?\b|\bWSL ?2? ?[(\[]?Ubuntu|"
-            r"\bUbuntu[ \d.LTS]{0,12} ?[(\[]?(?:on |in |under )?WSL"
+            r"\bUbuntu[ \d.LTS]{0,12} ?[(\[]?(?:on |in |under )?WSL",
+            re.ASCII,
         ),
         "wsl",
         "wsl",
     ),
     _Word(
         re.compile(
-            r"(?ai)\b(?:running |am |using |my |on (?:a |native )?)Windows (?:1[01]|Server)\b"
+            r"(?i)\b(?:running |am |using |my |on (?:a |native )?)Windows (?:1[01]|Server)\b"
             r"(?! ?(?:wsl|with wsl|\(wsl))|"
             r"^(?![^\n]{0,400}(?:linux|ubuntu|wsl|\bmac|subsystem|support|tested|works? on))"
             r"[^\n]{0,300}\bWindows (?:1[01]|Server)\b|"
@@ -65,7 +72,8 @@ _WORDS = (
             r"(?:[^\n]{0,120}[,;|] ?)?Windows(?: 1[01])?(?: x64| native)?(?=$|[,;|])|"
             r"(?i:windows ?(?:下|系统|平台|环境|电脑|上)|在 ?windows)|"
             r"\bI(?:'m| am)? (?:on|us(?:e|ing)|run(?:ning)?(?: on)?) Windows\b(?!.{0,24}(?:wsl|subsys))|"
-            r"File \"[A-Z]:\\[^\"\n]{1,200}\.py\", line \d"
+            r"File \"[A-Z]:\\[^\"\n]{1,200}\.py\", line \d",
+            re.ASCII,
         ),
         "os",
         "windows",

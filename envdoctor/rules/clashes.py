@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from envdoctor.commands import install_commands
+from envdoctor.commands import install_commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
@@ -54,7 +54,9 @@ def _none_offered(name: str, wishes: Sequence[Symptom]) -> Finding:
                 f"Make a new environment of a Python for which {name} has wheels.",
                 ("uv venv --python 3.11",),
             ),
-            Remedy(f"Install {name} first, to see why none is.", (f"pip install -v {name}", "python -VV")),
+            Remedy(
+                f"Install {name} first, to see why none is.", (*pip_install(name, options="-v"), "python -VV")
+            ),
         ),
         certainty=Certainty.LIKELY,
         sources=(SOURCE,),

@@ -19,9 +19,9 @@ def found_in(text: str) -> dict[str, Finding]:
     return {f.id: f for f in diagnose_facts(parse_paste(text, "", load_matrix().lexicon)).findings}
 
 
-def test_what_a_logger_does_not_call_an_error_is_a_warning_beside_an_exception() -> None:
+def test_what_a_logger_does_not_call_an_error_is_a_warning() -> None:
     line = "WARNING 03-12 16:53:28 custom_all_reduce.py:145] your platform lacks P2P or the P2P test failed\n"
-    assert found_in(line)["NCCL-P2P-UNSUPPORTED"].severity is Severity.ERROR
+    assert found_in(line)["NCCL-P2P-UNSUPPORTED"].severity is Severity.WARNING
     assert found_in(line + TRACED)["NCCL-P2P-UNSUPPORTED"].severity is Severity.WARNING
 
 

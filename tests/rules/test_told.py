@@ -59,8 +59,7 @@ def test_a_move_of_releases_after_which_it_fails_is_no_way_out() -> None:
 
 def test_releases_that_exclude_one_another_in_words_alone_are_no_green_tick() -> None:
     told = found("# The ray that vllm requires is incompatible with the ray of requirements.txt\n")
-    finding = told["TOLD-BY-TEXT"]
-    assert finding.severity is Severity.WARNING
+    assert told["TOLD-BY-TEXT"].severity is Severity.ERROR
 
 
 def test_a_companion_outside_the_range_of_an_extra_is_suspected_of_a_misfit() -> None:
