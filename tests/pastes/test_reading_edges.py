@@ -205,7 +205,7 @@ def test_a_container_is_told_by_engine_or_image(text: str, container: str) -> No
 )
 def test_what_a_traceback_runs_through_is_installed_in_the_release_asked_for(told: str, runs: bool) -> None:
     paste = Paste(["pip install flash-attn==2.6.3"], packages=load_matrix().package_names)
-    (found, *_) = parse_installs(paste, [*paste.lines, f'  File "{told}", line 1, in f'])
+    *_, found = parse_installs(paste, [*paste.lines, f'  File "{told}", line 1, in f'])
     assert (found.value.version, found.value.specifier) == (("2.6.3", "") if runs else (None, "==2.6.3"))
 
 
