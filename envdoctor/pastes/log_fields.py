@@ -21,16 +21,8 @@ _NAMES = {"warn": "WARNING", "err": "ERROR", "crit": "CRITICAL", "panic": "CRITI
 _NOTHING = ("", "null", "None", "<nil>", "nil")
 
 
-def without_fields(lines: Sequence[str]) -> list[str]:
-    """Return lines, those of fields as `LEVEL: message: cause key=value`: one for each line."""
-    return [_plain(line) if _may_have_fields(line) else line for line in lines]
-
-
-def _may_have_fields(line: str) -> bool:
-    return any(f"{name}=" in line or f'"{name}"' in line for name in (*_LEVELS, "stream"))
-
-
-def _plain(line: str) -> str:
+def without_fields(line: str) -> str:
+    """Return a line of fields as `LEVEL: message: cause key=value`; any other as it is."""
     start = line.find("{")
     if start >= 0 and line.rstrip().endswith("}"):
         fields = _object(line[start:])

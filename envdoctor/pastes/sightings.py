@@ -161,8 +161,18 @@ _BUILDKIT = re.compile(
 """What docker's builder puts before each line of a step: its number and the seconds since it began."""
 
 
-_FIELDS = ("level=", "lvl=", "severity=", 'level"', '"levelname"', '"severity"', '"stream"')
-"""What stands in a log that is written by fields."""
+_FIELDS = (
+    "level=",
+    "lvl=",
+    "severity=",
+    "levelname=",
+    '"level"',
+    '"lvl"',
+    '"severity"',
+    '"levelname"',
+    '"stream"',
+)
+"""What stands in a line that is written by fields."""
 _TELLING = 20
 """Letters of a message by which it is known again."""
 
@@ -196,7 +206,7 @@ def plain_lines(text: str) -> list[str]:
     if any(sign in text for sign in _FIELDS):
         from envdoctor.pastes.log_fields import without_fields
 
-        lines = without_fields(lines)
+        lines = [without_fields(line) if any(sign in line for sign in _FIELDS) else line for line in lines]
     return _completed(lines)
 
 

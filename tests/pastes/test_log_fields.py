@@ -23,7 +23,7 @@ from envdoctor.pastes.log_fields import without_fields
     ],
 )
 def test_a_line_of_fields_is_told_as_its_level_and_message(line: str, plain: str) -> None:
-    assert without_fields([line]) == [plain]
+    assert without_fields(line) == plain
 
 
 @pytest.mark.parametrize(
