@@ -113,8 +113,8 @@ def test_a_model_that_lies_elsewhere_is_not_wrapped() -> None:
 
 
 def test_a_line_that_lists_a_run_is_read_to_its_end() -> None:
-    text = "gpu: 4x RTX 3090\nmodel: Llama-2-13b\nmethod: full fine-tuning, DeepSpeed ZeRO-3\n\nCUDA out of memory\n"
-    told = found(text)
+    run = "gpu: 4x RTX 3090\nmodel: Llama-2-13b\nmethod: full fine-tuning, DeepSpeed ZeRO-3\n\n"
+    told = found(f"{run}CUDA out of memory\n")
     assert "MEM-WEIGHTS" not in told
     assert "MEM-FULL-TRAINING" in told
 
