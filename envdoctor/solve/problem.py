@@ -226,9 +226,10 @@ def _read_demands(owner: Node, requirements: Iterable[Wanted], limit: bool) -> l
     known = owner.limits if limit else owner.wanted
     found = []
     for wanted in requirements:
-        if wanted not in known:
-            known[wanted] = _demand(owner.context, limit, wanted)
-        demand = known[wanted]
+        try:
+            demand = known[wanted]
+        except KeyError:
+            demand = known[wanted] = _demand(owner.context, limit, wanted)
         if demand is not None:
             found.append(demand)
     return found
