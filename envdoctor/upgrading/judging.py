@@ -276,8 +276,10 @@ class Judge:
             if known and known.library == self.library(use.path):
                 row = self.renames.row(old, move)
                 return by_rename(use, shown, row, move) if row else None
-        if record is None or not lives(record, told, move.new):
+        if record is None:
             return None
+        if not lives(record, told, move.new):
+            return self._handed_on(use, owner, record, move)
         if self.renames.is_answered(f"{short}({use.name})", move) or is_covered(record, told, move, spans):
             return None
         if callable_.endswith(".from_pretrained"):
@@ -316,13 +318,16 @@ class Judge:
     def _handed_on(self, use: Use, owner: str, record: Record, move: Move) -> Break | None:
         """Judge a keyword that no release of a callable names: it ends at what may know it no more.
 
-        That is one that takes any, or one that came in place of another of its name.
+        That is one that takes any, one that came in place of another of its name, or a method that its class
+        now has from another.
         """
-        since = self._left(record.library).get((owner.rpartition(".")[2], use.name))
+        holder, _, function = owner.rpartition(".")
+        since = self._left(record.library).get((function, use.name))
         told = record.keywords.get(owner, {})
         taken = record.has(told.get(ALL, ()), move.new)
         came = come_since(record, told.get("", ()), move)
-        if since is None or not (taken or came) or not is_telling(use.name):
+        moved = bool(holder) and function != "__init__" and not lives(record, told, move.new)
+        if since is None or not (taken or came or moved) or not is_telling(use.name):
             return None
         return Break(use, f"{use.path}({use.name})", since, certainty=Certainty.LIKELY)
 
@@ -472,10 +477,18 @@ class Judge:
         record = load_record(self.matrix.folder, library) if library in self.moves else None
         if record is None or use.name[-1:] == ")" or use.name[:2] == "__":
             return
-        if not self.lately and (since := self._left(library).get((METHOD, use.name))):
+        since = None if self.lately else self._left(library).get((METHOD, use.name))
+        if since or (since := self._hook(use, owner, record)):
             yield Break(use, f"{use.path}.{use.name}", since, certainty=Certainty.LIKELY)
         elif lacking := not_taken(use, record, self.moves[library]):
             yield lacking
+
+    def _hook(self, use: Use, owner: str, record: Record) -> str | None:
+        """Return since when a class has no such hook any more, whatever else of the library is called so."""
+        told, move = record.members.get(owner, {}), self.moves[record.library]
+        spans = told.get(use.name, ())
+        known = spans and use.name.startswith("on_") and lives(record, told, move.new)
+        return gone_since(record, spans, move) if known and not self.lately else None
 
     def _caught(self, use: Use, uses: Iterable[Use]) -> Iterator[Break]:
         """Yield an error that a library's functions raise no more, where nobody else here may raise it."""
