@@ -33,17 +33,18 @@ from envdoctor.upgrading.gone import (
     METHOD,
     SETTINGS,
     Move,
-    come_since,
     end_of,
     gone_from,
     gone_since,
     had,
+    hook_gone,
     is_another,
     is_covered,
     is_inner,
     is_within,
     left_of,
     lives,
+    may_take_other,
     methods_left,
     names_of,
 )
@@ -317,18 +318,9 @@ class Judge:
         return None
 
     def _handed_on(self, use: Use, owner: str, record: Record, move: Move) -> Break | None:
-        """Judge a keyword that no release of a callable names: it ends at what may know it no more.
-
-        That is one that takes any, one that came in place of another of its name, or a method that its class
-        now has from another.
-        """
-        holder, _, function = owner.rpartition(".")
-        since = self._left(record.library).get((function, use.name))
-        told = record.keywords.get(owner, {})
-        taken = record.has(told.get(ALL, ()), move.new)
-        came = come_since(record, told.get("", ()), move)
-        moved = bool(holder) and function != "__init__" and not lives(record, told, move.new)
-        if since is None or not (taken or came or moved) or not is_telling(use.name):
+        """Judge a keyword that no release of a callable names: it ends at what may know it no more."""
+        since = self._left(record.library).get((owner.rpartition(".")[2], use.name))
+        if since is None or not may_take_other(record, owner, move) or not is_telling(use.name):
             return None
         return Break(use, f"{use.path}({use.name})", since, certainty=Certainty.LIKELY)
 
@@ -478,18 +470,11 @@ class Judge:
         record = load_record(self.matrix.folder, library) if library in self.moves else None
         if record is None or use.name[-1:] == ")" or use.name[:2] == "__":
             return
-        since = None if self.lately else self._left(library).get((METHOD, use.name))
-        if since or (since := self._hook(use, owner, record)):
+        left, move = self._left(library).get((METHOD, use.name)), self.moves[library]
+        if not self.lately and (since := left or hook_gone(record, owner, use.name, move)):
             yield Break(use, f"{use.path}.{use.name}", since, certainty=Certainty.LIKELY)
-        elif lacking := not_taken(use, record, self.moves[library]):
+        elif lacking := not_taken(use, record, move):
             yield lacking
-
-    def _hook(self, use: Use, owner: str, record: Record) -> str | None:
-        """Return since when a class has no such hook any more, whatever else of the library is called so."""
-        told, move = record.members.get(owner, {}), self.moves[record.library]
-        spans = told.get(use.name, ())
-        known = spans and use.name.startswith("on_") and lives(record, told, move.new)
-        return gone_since(record, spans, move) if known and not self.lately else None
 
     def _caught(self, use: Use, uses: Iterable[Use]) -> Iterator[Break]:
         """Yield an error that a library's functions raise no more, where nobody else here may raise it."""
