@@ -39,7 +39,9 @@ def fused_linears(tape: Tape, s: Settings, x: Tensor, matrices: tuple[Linear, ..
     tokens = x.numel // matrices[0].inputs
     dropped = _dropped(tape, s, x)
     factors = _factors(tape, s, x, matrices)
-    given, saved, scratch = (x, *dropped), (x, *dropped, factors), (_largest(s, matrices),)
+    given: tuple[Tensor, ...] = (x, *dropped)
+    saved: tuple[Tensor, ...] = (*given, factors)
+    scratch: tuple[int, ...] = (_largest(s, matrices),)
     found = []
     for matrix in matrices:
         _unpack(tape, s, matrix)
