@@ -235,7 +235,7 @@ def _installable(text: str, empty: bool) -> tuple[list[str], list[str]]:
         bare = line.split("#")[0].strip()
         if NVCC.match(bare) or bare.startswith("-e ") or ("://" in bare and not bare.startswith("-")):
             left.append(re.split(r"[=@ ]", bare)[0])
-        elif not (empty and re.match(r"(nvidia|cuda)-", bare)):
+        elif not (empty and re.match(r"(nvidia-(?!ml-py)|cuda-)", bare)):
             lines.append(line)
     return lines, left
 
@@ -247,7 +247,7 @@ def _unmet(text: str, empty: bool, left: list[str]) -> list[str]:
     return [
         line
         for line in said
-        if not (empty and re.search(r"requires `(nvidia|cuda)-", line))
+        if not (empty and re.search(r"requires `(nvidia-(?!ml-py)|cuda-)", line))
         and not any(f"requires {n}"[:-1] in line for n in spared)
     ]
 

@@ -206,7 +206,7 @@ def _placeholders(text: str) -> Iterator[Part]:
 
 def _pins(pins: Mapping[str, str]) -> Iterator[Part]:
     for name, text in pins.items():
-        yield (name,), PACKAGE, name
+        yield (name,), TEXT if name.startswith("{") else PACKAGE, name
         yield (name,), TEMPLATE if "{" in text else BOUND, text
 
 

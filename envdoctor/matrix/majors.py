@@ -29,8 +29,10 @@ def newer_finals(package: Package, place: int) -> int:
 def superseded_on(package: Package, place: int) -> int | None:
     """Return the day from which the release in a place was not the newest final one; None for the newest."""
     newer = newer_finals(package, place)
-    days = [day for at, day in enumerate(package.days) if newer >> at & 1]
-    return max(min(days), package.days[place]) if days else None
+    if not newer:
+        return None
+    days = (day for at, day in enumerate(package.days[place:], place) if newer >> at & 1)
+    return max(min(days), package.days[place])
 
 
 def is_open(specifier: str) -> bool:

@@ -147,9 +147,12 @@ class Package:
     def majors(self) -> Majors:
         """The major versions of which the day is known."""
         found: dict[int, tuple[int, int]] = {}
+        days, prereleases, last = self.days, self.prereleases, ""
         for place, version in enumerate(self.versions):
-            if self.days[place] and not self.prereleases >> place & 1:
-                found.setdefault(major_of(version), (self.days[place], place))
+            first = version.partition(".")[0]
+            if first != last and days[place] and not prereleases >> place & 1:
+                found.setdefault(major_of(version), (days[place], place))
+                last = first
         return found
 
     def file_groups(self) -> Iterator[tuple[int, list[File]]]:

@@ -55,7 +55,7 @@ _WORDS = (
     _Word(
         re.compile(
             r"(?i)\b(?:on|in|under|inside|using|running) (?:an? |my )?(?:Windows 1[01],? )?\(?WSL ?2?\b|"
-            r"^[-*# ]{0,6}WSL ?2?\b|\bWSL ?2? ?[(\[]?Ubuntu|"
+            r"^[-*# (]{0,6}WSL ?2?\b|\bWSL ?2? ?[(\[]?Ubuntu|"
             r"\bUbuntu[ \d.LTS]{0,12} ?[(\[]?(?:on |in |under )?WSL",
             re.ASCII,
         ),

@@ -19,6 +19,7 @@ from envdoctor.matrix.interface_records import (
 from envdoctor.rules.asked import Lack, Wanted
 from envdoctor.rules.calendar import standing_on_none
 from envdoctor.rules.ranges import range_satisfies
+from envdoctor.rules.standard_modules import standard_members
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
@@ -182,6 +183,12 @@ def _undefined(view: View, wanted: Wanted) -> list[Missing]:
 
 def _of_owners(view: View, wanted: Wanted) -> list[Missing]:
     """Return what a library says that has a callable or class of the name: the one that fits the facts."""
+    if (
+        wanted.lack is Lack.KEYWORD
+        and wanted.owner
+        and standard_members(view, f"{wanted.owner}({wanted.name})")
+    ):
+        return []  # a function of Python's own that other Pythons give the keyword
     found = [
         missing
         for library in _candidates(view, wanted)

@@ -11,6 +11,7 @@ from envdoctor.commands import commands, install_commands
 from envdoctor.facts import Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
+from envdoctor.matrix.interface_homes import home_of
 from envdoctor.matrix.interface_ranges import specifier_of
 from envdoctor.matrix.interface_records import Record, Spans, load_record
 from envdoctor.rules.asked import Wanted, module_of, wanted_of
@@ -111,7 +112,7 @@ def _finding(view: View, missing: Missing) -> Finding:
         certainty=Certainty.CERTAIN if missing.sure and view.version(library) else Certainty.LIKELY,
         sources=(f"wheel:{library}",),
         explains=(missing.symptom.id,),
-        prior=0.85,
+        prior=0.79,
         fallback=True,
     )
 
@@ -124,7 +125,9 @@ def _here(view: View, missing: Missing) -> str:
         return f"{library} {installed} is installed{', which is newer: removed since' if newer else ''}"
     if missing.spans[1:]:
         return f"the installed {library} is another"
-    return f"the installed {library} is {'newer: it was removed or renamed since' if newer else 'older'}"
+    older = ", or older" if newer and missing.spans[0][0] > 0 else ""
+    how = f"newer (it was removed or renamed since){older}" if newer else "older"
+    return f"the installed {library} is {how}"
 
 
 def _stale_finding(view: View, missing: Missing) -> Finding:
@@ -303,7 +306,8 @@ def _other_side(view: View, missing: Missing) -> Iterator[Remedy]:
         spans = (
             asking.get(missing.name, ()) if missing.name else [s for many in asking.values() for s in many]
         )
-        if spans and record.versions and max(last for _, last in spans) == len(record.versions) - 1:
+        asks_still = bool(spans) and max(last for _, last in spans) == len(record.versions) - 1
+        if asks_still and _turn(view, missing) == "Downgrade":
             dated = False
             name = missing.name or missing.module
             text = f"{record.library}, up to its last release that was read, asks for {name}: uninstall it"
@@ -364,6 +368,18 @@ def _renamed(view: View, missing: Missing) -> Iterator[Remedy]:
     alike = [row for row in rows if missing.name and row.old.endswith(f"({missing.name})")]
     for row in (exact or alike)[:1]:
         yield Remedy(f"Write {row.new} in its place: it goes by that name since.")
+    if not (exact or alike) and missing.module and missing.name:
+        yield from _moved(view, missing)
+
+
+def _moved(view: View, missing: Missing) -> Iterator[Remedy]:
+    """Name the module where a name that left another stands: in the release that is here, or the newest."""
+    record = missing.record
+    version = view.version(missing.library) or Version(record.versions[-1])
+    path = f"{missing.module}.{missing.name}"
+    if home := home_of(record, version, path, missing.name):
+        module = home.rpartition(".")[0]
+        yield Remedy(f"Import it from {module}, where it stands now: from {module} import {missing.name}")
 
 
 def _is_own_code(view: View, missing: Missing) -> bool:

@@ -9,11 +9,14 @@ from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
+from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import is_recorded
 from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
 from envdoctor.rules.wheels import has_linux_alone, on_linux, system_without_wheel
+
+COMPILED = "a compiled extension of it, which an installation without a build for this torch leaves out"
 
 
 def check_missing_modules(view: View) -> Iterable[Finding]:
@@ -40,11 +43,21 @@ def find_distribution(view: View, module: str) -> tuple[str, tables.ImportNameRo
     return normalise(module), None
 
 
+def extension_of(view: View, module: str) -> tables.ExtensionRow | None:
+    """Return the package one of whose compiled extensions a module is, where it is no package itself."""
+    name = normalise(module)
+    rows = () if is_recorded(view, name) else view.matrix.rows(tables.ExtensionRow)
+    named = (r for r in rows if r.package != name)
+    return next((r for r in named if any(glob_matches(module, one) for one in r.libraries)), None)
+
+
 def _finding(view: View, module: str, symptom: Symptom) -> Finding:
     name, row = find_distribution(view, module)
+    compiled = None if row else extension_of(view, module)
+    name = compiled.package if compiled else name
     installed = view.version_text(name)
-    known = row is not None or bool(installed) or is_recorded(view, name)
-    part = f" ({row.part})" if row and row.part else ""
+    known = row is not None or compiled is not None or bool(installed) or is_recorded(view, name)
+    part = f" ({COMPILED})" if compiled else ""
     whose = f"it comes with {name}{part}" if known else "which package brings it is not on record"
     if system := system_without_wheel(view, name) if known and not installed else "":
         whose += f", of which no release has a wheel for {system}"
@@ -62,6 +75,7 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
         if asked
         else "It is not among the distributions told."
     )
+    shown = row or compiled
     return Finding(
         id="MODULE-MISSING",
         severity=Severity.ERROR,
@@ -71,7 +85,7 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
         remedies=(
             *_elsewhere(name, system, alone),
             *((_same_python(name),) if asked or installed else ()),
-            *((_installing(name, row),) if known else _finding_out()),
+            *((_installing(name, row, compiled),) if known else _finding_out()),
             Remedy(
                 "See which interpreter runs; a launcher (deepspeed, accelerate, torchrun, jupyter) of another"
                 " environment brings its own Python: start it as `python -m`, or install it in this one.",
@@ -79,8 +93,8 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
             ),
         ),
         certainty=Certainty.UNCERTAIN if installed else Certainty.LIKELY,
-        rows=(row.id,) if row else (),
-        sources=(row.source,) if row else (f"wheel:{name}",) if known else (),
+        rows=(shown.id,) if shown else (),
+        sources=(shown.source,) if shown else (f"wheel:{name}",) if known else (),
         explains=(symptom.id,),
         prior=0.6,
         fallback=True,
@@ -95,8 +109,8 @@ def _same_python(name: str) -> Remedy:
     )
 
 
-def _installing(name: str, row: tables.ImportNameRow | None) -> Remedy:
-    command = row.install if row else ""
+def _installing(name: str, row: tables.ImportNameRow | None, compiled: tables.ExtensionRow | None) -> Remedy:
+    command = row.install if row else compiled.rebuild if compiled else ""
     text = f"Install {name} with that very interpreter."
     return Remedy(text, (command,), {}) if command else Remedy(text, pip_install(name), {name: ANY})
 

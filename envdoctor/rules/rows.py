@@ -179,7 +179,7 @@ def _evidence(answers: Iterable[Answer]) -> Iterable[Evidence]:
 
 def _remedies(view: View, remedies: Iterable[RowRemedy], fill: _Filler) -> Iterable[Remedy]:
     for remedy in remedies:
-        pins = {name: fill(specifier) for name, specifier in remedy.pins.items()}
+        pins = {fill(name): fill(specifier) for name, specifier in remedy.pins.items()}
         if not all(map(is_specifier, pins.values())):  # a value is not told, or was quoted with its full stop
             continue
         known = [command for template in remedy.commands if (command := fill.command(template))]

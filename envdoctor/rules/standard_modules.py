@@ -1,9 +1,18 @@
-"""Which modules Python has of itself: by the Python that is told, and where none is, any that had it."""
+"""Which modules and names Python has of itself: by the Python that is told, else any that had it."""
 
 from __future__ import annotations
 
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.view import View
+
+NAMES = "python-names"
+"""The generated table of names that not every Python has."""
+
+
+def standard_members(view: View, end: str) -> list[str]:
+    """Return the names that not every Python has and that end so: `Thread.isAlive`, `dataclass(slots`."""
+    known = view.matrix.generated(NAMES).get("names", {})
+    return [one for one in known if one.startswith(f"builtins.{end}") or f".{end}" in one]
 
 
 def is_standard(view: View, module: str) -> bool:

@@ -27,6 +27,7 @@ from envdoctor.rules.python_says import NONE, is_of_python, none_called, python_
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.sayings import ID as SAID
 from envdoctor.rules.sayings import said_finding
+from envdoctor.rules.standard_names import standard_name_finding
 from envdoctor.rules.suspects import ID as SUSPECTED
 from envdoctor.rules.suspects import remote_finding, suspected_finding, unreleased_finding
 from envdoctor.rules.told import ID as TOLD
@@ -208,8 +209,8 @@ def _beside(view: View, error: ErrorSeen, but: str) -> Iterator[Finding]:
     """
     if error.kind == "said":
         return
-    read = None if but in _READ else _read(view, error)
-    read = read or companions_finding(view, error) or beside_place(view, error)
+    read = companions_finding(view, error) or (None if but in _READ else _read(view, error))
+    read = read or beside_place(view, error)
     if read is not None and read.id != but:
         yield replace(read, prior=_BESIDE)
     if but not in _READ and but != TOLD and (told := told_finding(view, error)):
@@ -223,6 +224,8 @@ def _read(view: View, error: ErrorSeen) -> Finding | None:
 
 def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Finding:
     """Return the best that can be said of an error that no cause accounts for."""
+    if of_python := standard_name_finding(view, error):
+        return of_python
     said = [one for one in view.facts.errors if one.kind == "said"] if error.kind == "said" else []
     for one in (error, *said):
         of_none = NONE.search(one.text)  # Python's own words, whoever else has them in a message

@@ -67,7 +67,7 @@ def goal_of(wish: Wish, target: Target, matrix: Matrix) -> Goal:
     if wish.least_change:
         options = holding(context, {request.name for request in asked.requests})
         if options.held:
-            context = Context(coverage.snapshot, matrix, target, options, installed)
+            context = Context(coverage.snapshot, matrix, target, options, installed, context)
     beside = (asked.carried, asked.options, coverage)
     return Goal(context, asked.requests, wish.least_change, *beside, notes=asked.notes)
 

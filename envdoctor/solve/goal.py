@@ -43,7 +43,7 @@ class Goal:
     def _on(self, snapshot: Snapshot, target: Target | None = None, options: Options | None = None) -> Goal:
         old = self.context
         asked = target or old.target, options or old.options
-        context = Context(snapshot, old.matrix, *asked, old.installed)
+        context = Context(snapshot, old.matrix, *asked, old.installed, old)
         return replace(self, context=context, avoided=())  # other facts: other doubts
 
     @property

@@ -45,7 +45,7 @@ def _loosened(goal: Goal, free: Sequence[Request]) -> Goal:
     """Return the goal of the fewest changes to what some requests ask for, each for any release."""
     old = goal.context
     stands = {one.name: told for one in free if (told := _wanted(old, one))}
-    context = Context(old.snapshot, old.matrix, old.target, replace(old.options, wished=True), stands)
+    context = Context(old.snapshot, old.matrix, old.target, replace(old.options, wished=True), stands, old)
     asked = (replace(one, spec="") if one in free else one for one in goal.requests)
     return replace(goal, context=context, requests=tuple(asked), least_change=True, avoided=())
 

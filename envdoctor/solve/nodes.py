@@ -21,6 +21,9 @@ from envdoctor.target.resolve import Target
 from envdoctor.values import dataclass
 
 TORCH = "torch"
+_READ = {"demands", "wanted", "limits", "parts", "asked", "patterns", "told", "undeclared"}
+_READ |= {"builds", "places", "all", "_expanded", "days"}
+"""What a node holds that hangs neither on what is installed nor on what is barred."""
 
 
 @dataclass(frozen=True)
@@ -70,15 +73,29 @@ class Context:
         target: Target,
         options: Options | None = None,
         installed: Mapping[str, str] | None = None,
+        like: Context | None = None,
     ) -> None:
+        """Read a snapshot; what another context on it has read already is taken over where it holds here."""
         self.matrix, self.target = matrix, target
         self.options = options or Options()
         self.installed = installed or {}
         self.environment = target.marker_environment()
         self.snapshot = overridden(snapshot, self.options.overrides, self.environment)
         self._nodes: dict[str, Node | None] = {}
+        self._before: Mapping[str, Node | None] = {}
         self.files = FileJudge(snapshot, target, self.options.allow_source)
         self._markers: dict[int, bool] = {-1: True}
+        if like is not None and like.files.judges_as(self.files):
+            self.files, self._markers = like.files, like._markers
+            if like.snapshot is self.snapshot and like.target == target and self._asks_as(like.options):
+                self._before = like._nodes
+
+    def _asks_as(self, other: Options) -> bool:
+        """True when with other options a release asks for the same, of the same candidates."""
+        own = self.options
+        return all(
+            getattr(own, name) == getattr(other, name) for name in ("given", "held", "waived", "labels")
+        )
 
     @cached_property
     def needed(self) -> Mapping[str, Sequence[ConditionRow]]:
@@ -94,7 +111,8 @@ class Context:
         if name not in self._nodes:
             package = self.snapshot.package(name)
             known = package is not None and package.crawled
-            self._nodes[name] = Node(package, self) if package is not None and known else None
+            like = self._before.get(name)
+            self._nodes[name] = Node(package, self, like) if package is not None and known else None
         return self._nodes[name]
 
     def stands(self, package: Package, spec: int) -> bool:
@@ -120,7 +138,7 @@ class Context:
 class Node:
     """A package's candidates as bits: (version, build), worst first, so that a higher bit is preferred."""
 
-    def __init__(self, package: Package, context: Context) -> None:
+    def __init__(self, package: Package, context: Context, like: Node | None = None) -> None:
         self.package, self.context = package, context
         self.demands: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         """What rows of requirements ask, once read (`problem.py` keeps them here)."""
@@ -129,12 +147,16 @@ class Node:
         """What single requirements ask, always or if there is such a package, once read (by `problem.py`)."""
         self.parts: dict[tuple[str, int], list[tuple[int, Any, Any]]] = {}
         """The candidates that share requirements, by extra and candidates, once read (by `problem.py`)."""
+        self.asked: dict[tuple[str, int], Mapping[tuple[str, int, tuple[str, ...]], None]] = {}
+        """What candidates need of others, likewise (by `problem.py`)."""
         self.patterns: dict[tuple[int, tuple[int, ...]], list[tuple[int, int]]] = {}
         """Candidates split by sets that tell them apart, since searches ask again (kept by `prune.py`)."""
         self.told: dict[str, int | None] = {}
         """The candidates that specifiers of rows mean, once read (by `rows.py`)."""
         self.undeclared: list[Any] | None = None
         """What it needs beyond its metadata, once read (kept by `undeclared.py`)."""
+        if like is not None:
+            vars(self).update((name, told) for name, told in vars(like).items() if name in _READ)
 
     @property
     def name(self) -> str:
@@ -275,7 +297,7 @@ class Node:
         package, options = self.package, self.context.options
         there = 0 if options.wished else self.installed
         kept = 1 << self.places[there.bit_length() - 1] if there else 0
-        files = self._file_bans()
+        files = self.context.files.bars(package, options.cutoff)
         pinned = sum(
             1 << package.position[v] for n, v in options.exact if n == self.name and v in package.position
         )
@@ -320,26 +342,6 @@ class Node:
             return 0
         return sum(1 << place for place, day in enumerate(self.package.days) if day > cutoff)
 
-    def _file_bans(self) -> list[tuple[str, int]]:
-        masks = {"python": 0, "platform": 0, "source": 0}
-        cutoff = self.context.options.cutoff
-        judge = self.context.files.judge
-        if cutoff is None:
-            masks |= self.package.file_masks([judge(text) for text in self.package.file_sets])
-        else:
-            for mask, verdict in self._judged_by(cutoff):
-                masks[verdict] = masks.get(verdict, 0) | mask
-        return [(what, mask) for what, mask in masks.items() if what]
-
-    def _judged_by(self, cutoff: int) -> Iterator[tuple[int, str]]:
-        """Yield versions with what bars those of their files that were there on the day of the cut-off."""
-        for text, versions in self.package.file_masks(self.package.file_sets).items():
-            late = {kind: int(kind.split(",")[2]) for kind in text.split() if kind.count(",") == 2}
-            for mask in _bits(versions) if late else (versions,):
-                left = cutoff - self.package.days[mask.bit_length() - 1]
-                there = [kind for kind in text.split() if late.get(kind, left) <= left]
-                yield mask, self.context.files.judge_kinds(there)
-
     def _hardware_bans(self) -> Iterator[Ban]:
         context = self.context
         for row in context.matrix.rows(tables.PackageCapabilityRow):
@@ -368,10 +370,3 @@ class Node:
             return 0
         matrix, builds = self.context.matrix, self.builds or ()
         return sum(1 << bit for bit, b in enumerate(builds) if not b.runs_on(card.capability, matrix))
-
-
-def _bits(mask: int) -> Iterator[int]:
-    while mask:
-        bit = mask & -mask
-        yield bit
-        mask ^= bit

@@ -111,23 +111,24 @@ def close(
             if name not in problem.masks:
                 problem.masks[name] = limits[name] if name in limits else node.allowed  # noqa: SIM401
             problem.parts[name, extra] = _parts(node, extra, problem.masks[name])
-            for reached in _reach(problem.parts[name, extra]):
-                near = depth != 0 or reached[0] in problem.masks or reached[0] in besides
-                if reached not in seen and near:
-                    seen.add(reached)
-                    following.append(reached)
+            for target, _, extras in asked_by(node, extra, problem.masks[name]):
+                if depth != 0 or target in problem.masks or target in besides:
+                    new = [(target, one) for one in ("", *extras) if (target, one) not in seen]
+                    seen.update(new)
+                    following += new
         level = following
         depth = None if depth is None else max(0, depth - 1)
     return problem
 
 
-def _reach(parts: Iterable[Part]) -> Iterator[tuple[str, str]]:
-    """Yield the packages, and their extras, that parts demand."""
-    for part in parts:
-        for name, (_, extras) in part.needs.items():
-            yield name, ""
-            for extra in extras:
-                yield name, extra
+def asked_by(node: Node, extra: str, candidates: int) -> Mapping[tuple[str, int, tuple[str, ...]], None]:
+    """Return what some candidates need, each once: the package, which of it, its extras; kept like parts."""
+    known = node.asked.get((extra, candidates))
+    if known is None:
+        told = (needs.items() for _, _, needs in parts_of(node, extra, candidates))
+        known = dict.fromkeys((name, *rest) for needs in told for name, rest in needs)
+        node.asked[extra, candidates] = known
+    return known
 
 
 def _parts(node: Node, extra: str, candidates: int) -> list[Part]:
@@ -225,9 +226,10 @@ def _read_demands(owner: Node, requirements: Iterable[Wanted], limit: bool) -> l
     known = owner.limits if limit else owner.wanted
     found = []
     for wanted in requirements:
-        if wanted not in known:
-            known[wanted] = _demand(owner.context, limit, wanted)
-        demand = known[wanted]
+        try:
+            demand = known[wanted]
+        except KeyError:
+            demand = known[wanted] = _demand(owner.context, limit, wanted)
         if demand is not None:
             found.append(demand)
     return found

@@ -22,6 +22,8 @@ Group = tuple[int, Asks]
 """Candidates of a package that ask for the same."""
 Share = tuple[str, list[Part]]
 """A package's parts without or with one extra."""
+_Common = dict[tuple[str, str], tuple[int, tuple[tuple[str, tuple[str, ...], int], ...]]]
+"""By package and extra: of which candidates it is told, and what all of them demand."""
 
 
 def prune(problem: Problem, policy: Policy | None) -> None:
@@ -37,11 +39,12 @@ def prune(problem: Problem, policy: Policy | None) -> None:
 def propagate(problem: Problem) -> None:
     """Remove impossible candidates, and what a package that must be there cannot be."""
     stood: dict[str, int] = {}
+    common: _Common = {}
     while stood != problem.masks:
         moved = {name for name, mask in problem.masks.items() if stood.get(name) != mask} if stood else None
         stood = dict(problem.masks)
         _drop_impossible(problem, moved)
-        _narrow_needed(problem)
+        _narrow_needed(problem, common)
     _narrow_parts(problem)
 
 
@@ -58,8 +61,11 @@ def _drop_impossible(problem: Problem, moved: set[str] | None) -> None:
                     break
 
 
-def _narrow_needed(problem: Problem) -> None:
-    """Follow what every candidate of a needed package demands; those packages are needed as well."""
+def _narrow_needed(problem: Problem, common: _Common) -> None:
+    """Follow what every candidate of a needed package demands; those packages are needed as well.
+
+    `common` keeps what candidates demand, as long as the same are left.
+    """
     masks = problem.masks
     for root in problem.roots:
         masks[root.name] &= root.mask
@@ -67,7 +73,10 @@ def _narrow_needed(problem: Problem) -> None:
     seen = set(queue)
     while queue:
         name, extra = queue.pop()
-        for target, extras, mask in _common(problem, name, extra):
+        left, told = common.get((name, extra), (-1, ()))
+        if left != masks[name]:
+            left, told = common[name, extra] = masks[name], tuple(_demanded(problem, name, extra))
+        for target, extras, mask in told:
             masks[target] &= mask
             for reached in ("", *extras):
                 if (target, reached) not in seen:
@@ -76,7 +85,7 @@ def _narrow_needed(problem: Problem) -> None:
     problem.sure = frozenset(name for name, _ in seen)
 
 
-def _common(problem: Problem, name: str, extra: str) -> Iterator[tuple[str, tuple[str, ...], int]]:
+def _demanded(problem: Problem, name: str, extra: str) -> Iterator[tuple[str, tuple[str, ...], int]]:
     """Yield what all candidates left of a package demand, with the union of what they accept."""
     live = [p for p in problem.parts.get((name, extra), ()) if p.mask & problem.masks[name]]
     covered = 0

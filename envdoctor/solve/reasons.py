@@ -64,9 +64,13 @@ class Explained:
         self._same = followers(goal.context.matrix, "same")
 
     @cached_property
-    def rows(self) -> list[Nogood]:
-        """What the matrix forbids among the pinned packages."""
-        return nogoods(self.goal.context, self.picks.bits.keys())
+    def _rows_on(self) -> Mapping[str, Sequence[Nogood]]:
+        """What the matrix forbids among the pinned packages, by each of them."""
+        found: dict[str, list[Nogood]] = {}
+        for row in nogoods(self.goal.context, self.picks.bits.keys()):
+            for name in dict.fromkeys(literal.name for literal in row.literals):
+                found.setdefault(name, []).append(row)
+        return found
 
     @property
     def uncovered(self) -> Mapping[str, frozenset[str]]:
@@ -448,8 +452,9 @@ class Explained:
 
     def _broken_rows(self, node: Node, newest: int, owner: str = "") -> Iterator[str]:
         """Yield what the matrix forbids of a candidate beside the pins, but for what it says of `owner`."""
-        for row in self.rows:
-            if self._would_break(row, node.name, newest) and owner not in {one.name for one in row.literals}:
+        bits = {**self.picks.bits, node.name: newest}
+        for row in self._rows_on.get(node.name, ()):
+            if all(_holds(one, bits) for one in row.literals) and owner not in {o.name for o in row.literals}:
                 when = conditions_of(self.goal.context, row.row)
                 pair = [f"{key} {spec}" for key, spec in when.items()]
                 others = (one.name for one in row.literals if one.inside and one.name != node.name)
@@ -477,12 +482,6 @@ class Explained:
         unread = any(ban.mask & meets for ban in node.bans if ban.what == "unread")
         why = "what that requires is not known" if unread else "there is none for this target"
         return f"it requires {wanted.name}{node.package.spec_text(wanted.spec)}, and {why}"
-
-    def _would_break(self, row: Nogood, name: str, bit: int) -> bool:
-        bits = {**self.picks.bits, name: bit}
-        return any(literal.name == name for literal in row.literals) and all(
-            _holds(literal, bits) for literal in row.literals
-        )
 
 
 def _ends_below(clause: str, python: str) -> bool:

@@ -10,7 +10,7 @@ from envdoctor.solve.direct import Unproven, completed, newest_asked, stands_alo
 from envdoctor.solve.goal import Goal, Picks, request_mask
 from envdoctor.solve.nodes import TORCH, Context
 from envdoctor.solve.policy import STALE_CAP, STALE_PLACE, WINDOWS, Policy, total
-from envdoctor.solve.problem import Nogood, Problem, Root, close, parts_of
+from envdoctor.solve.problem import Nogood, Problem, Root, asked_by, close
 from envdoctor.solve.prune import propagate, prune
 from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import nogoods
@@ -240,12 +240,11 @@ def _outline(
     seen = set(todo)
     for name, extra in todo:
         node = goal.context.node(name)
-        for _, _, needs in parts_of(node, extra, limits[name]) if node else ():
-            asked = newest.keys() & needs.keys()
-            names |= {one for one in asked - names if not needs[one][0] >> newest[one] & 1}
-            reached = {(one, wanted) for one in asked & names for wanted in ("", *needs[one][1])}
-            todo += sorted(reached - seen)
-            seen |= reached
+        asked = [one for one in asked_by(node, extra, limits[name]) if one[0] in newest] if node else []
+        names |= {other for other, mask, _ in asked if not mask >> newest[other] & 1}
+        reached = {(other, one) for other, _, extras in asked if other in names for one in ("", *extras)}
+        todo += sorted(reached - seen)
+        seen |= reached
     return _best(problem_of(goal, policy, window, names), policy, window, alone=True)
 
 

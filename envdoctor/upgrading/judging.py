@@ -11,6 +11,7 @@ from itertools import chain
 
 from envdoctor.findings import Certainty
 from envdoctor.matrix import Matrix, tables
+from envdoctor.matrix.interface_homes import home_of
 from envdoctor.matrix.interface_records import Record, Spans, load_record
 from envdoctor.patterns import row_pattern
 from envdoctor.rules.interface_lookup import DISTINCT, distribution_of
@@ -48,7 +49,7 @@ from envdoctor.upgrading.gone import (
 )
 from envdoctor.upgrading.held import Held, held_by
 from envdoctor.upgrading.known_settings import KnownSettings
-from envdoctor.upgrading.paths import home_of, is_module_alone, is_open, passed_on, stands
+from envdoctor.upgrading.paths import is_module_alone, is_open, passed_on, stands
 from envdoctor.upgrading.renames import Renames, holds, is_taken_by_new
 from envdoctor.upgrading.unsaid import function_unsaid, methods_unsaid
 from envdoctor.upgrading.uses import ALL, NAMED, OWNERLESS, WHOSEVER, Kind, Use, is_telling
@@ -482,8 +483,7 @@ class Judge:
         root = use.path.partition(".")[0]
         for row in self.renames.raised.get(root, ()):
             move = self.moves.get(row.library)
-            named = fnmatchcase(f"except {root}.{use.name}", row.old)
-            if move is None or not named or not holds(row, move):
+            if not (move and fnmatchcase(f"except {root}.{use.name}", row.old) and holds(row, move)):
                 continue
             paths = [one.path for one in uses if one.kind in (Kind.IMPORT, Kind.MODULE, Kind.PATH)]
             record = load_record(self.matrix.folder, row.library)
@@ -497,4 +497,4 @@ class Judge:
     def _instead(self, record: Record | None, move: Move, path: str, name: str) -> str:
         """Return where the name is now: by a row, else in another module of the same library."""
         renamed = self.renames.new_name(path, move)
-        return renamed or (home_of(record, move, path, name) if record else "")
+        return renamed or (home_of(record, move.new, path, name) if record else "")

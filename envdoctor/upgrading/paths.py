@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 
+from envdoctor.matrix.interface_homes import home_of
 from envdoctor.matrix.interface_records import Record, Spans
 from envdoctor.upgrading.gone import Move, come_since
 from envdoctor.upgrading.uses import ALL
@@ -72,38 +73,6 @@ def passed_on(record: Record, spans: Spans, move: Move, path: str) -> str:
     ends = bool(spans) and spans[-1][1] + 1 < len(record.versions)
     if not ends or not record.has(spans, move.new) or not come_since(record, made_up, move):
         return ""
-    home = home_of(record, move, path, name)
+    home = home_of(record, move.new, path, name)
     there = record.names.get(home.rpartition(".")[0], {}).get(name, ())
     return home if come_since(record, there, move) else ""
-
-
-def home_of(record: Record, move: Move, path: str, name: str) -> str:
-    """Return where a name that left its module is in the new release; empty where that is not plain."""
-    left = path.rpartition(".")[0]
-    homes = [
-        module
-        for module, names in record.names.items()
-        if module != left
-        and name in names
-        and record.has(names[name], move.new)
-        and not any(part.startswith(("_", "dummy_")) for part in module.split("."))
-    ]
-    if record.root in homes:
-        return f"{record.root}.{name}"
-    kept = left.rpartition(".")[2]
-    near = sorted(
-        homes,
-        key=lambda home: (
-            -_shared_parts(home, left),
-            home.rpartition(".")[2] != kept,
-            home.count("."),
-            home,
-        ),
-    )
-    return f"{near[0]}.{name}" if len(near) == 1 or (near and name[:1].isupper()) else ""
-
-
-def _shared_parts(one: str, other: str) -> int:
-    """Return how many leading parts two modules share."""
-    pairs: Sequence[tuple[str, str]] = list(zip(one.split("."), other.split("."), strict=False))
-    return next((place for place, (a, b) in enumerate(pairs) if a != b), len(pairs))

@@ -226,7 +226,9 @@ def test_an_error_that_becomes_a_mere_note_is_solved() -> None:
 def test_where_a_word_in_ones_own_code_is_best_no_release_is_changed() -> None:
     line = "TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'tokenizer'"
     plan = planned(parse_paste(f"trl 0.24.0\n{line}", "", load_matrix().lexicon))
-    assert plan.by_hand == ("Pass processing_class=tokenizer. (PAIR-TRL-TOKENIZER-ARGUMENT)",)
+    assert plan.by_hand == (
+        "Write processing_class in its place: it goes by that name since. (INTERFACE-MISSING)",
+    )
     assert (plan.moves, plan.unsolved, plan.complete) == ((), (), False)
     assert plan.to_json()["notes"] == [f"by hand: {plan.by_hand[0]}"]
 

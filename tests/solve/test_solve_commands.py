@@ -112,6 +112,13 @@ def test_torchaudio_comes_with_a_torch_of_its_abi_and_cuda(capsys: pytest.Captur
     assert "nothing forbids it" in against("torchaudio==2.11.1", "torch==2.15.0")
 
 
+def test_a_name_that_a_stranger_took_over_is_no_way_to_what_needs_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, _ = answer(capsys, "pin", "outlines==0.0.46", "--allow-source", "--offline", *ON)
+    assert (code, "PAIR-OUTLINES-PYAIRPORTS" in out) == (1, True)
+
+
 def test_one_set_for_several_cards(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = answer(
         capsys, "pin", "torch", "--gpu", "T4", "--gpu", "H100", "--driver", "550.54.15", *ON

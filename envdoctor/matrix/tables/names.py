@@ -36,8 +36,6 @@ class ImportNameRow(Row):
     """As it is installed."""
     install: str = ""
     """The command, where it is not on the index."""
-    part: str = ""
-    """What of the distribution brings it, where a plain installation of it does not."""
 
 
 @fact

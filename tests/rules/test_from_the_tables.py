@@ -1,0 +1,125 @@
+"""What the releases' own interfaces tell, stands once: no row beside it that says otherwise."""
+
+from __future__ import annotations
+
+import pytest
+
+from envdoctor.diagnosis import diagnose_facts
+from envdoctor.findings import Finding
+from envdoctor.matrix import load_matrix
+from envdoctor.pastes import parse_paste
+
+
+def found(text: str) -> dict[str, Finding]:
+    matrix = load_matrix()
+    return {one.id: one for one in diagnose_facts(parse_paste(text, "", matrix.lexicon), matrix).findings}
+
+
+def test_a_name_that_moved_is_told_with_the_module_it_is_in() -> None:
+    remedies = found("ImportError: cannot import name 'ORPOTrainer' from 'trl'\n")[
+        "INTERFACE-MISSING"
+    ].remedies
+    assert any("from trl.experimental.orpo import ORPOTrainer" in remedy.text for remedy in remedies)
+
+
+@pytest.mark.parametrize("release", ["4.46.0", "4.50.3"])
+def test_what_a_release_still_has_is_not_said_to_be_gone_from_it(release: str) -> None:
+    line = "TypeError: TrainingArguments.__init__() got an unexpected keyword argument 'evaluation_strategy'"
+    answers = found(f"transformers: {release}\n{line}\n")
+    assert not any(one.certainty.value == "certain" for one in answers.values() if one.explains)
+
+
+def test_without_a_release_both_sides_are_left_open() -> None:
+    line = "TypeError: LlamaDecoderLayer.forward() got an unexpected keyword argument 'cache_position'\n"
+    assert found(line)["INTERFACE-MISSING"].summary.endswith(", or older")
+
+
+def test_the_library_that_asks_is_not_uninstalled_where_a_newer_release_has_the_name() -> None:
+    line = "ImportError: cannot import name 'split_torch_state_dict_into_shards' from 'huggingface_hub'\n"
+    commands = [c for remedy in found(line)["INTERFACE-MISSING"].remedies for c in remedy.commands]
+    assert not any("uninstall" in command for command in commands)
+
+
+def test_a_half_made_torchvision_is_a_mismatch_and_no_old_release() -> None:
+    line = "AttributeError: partially initialized module 'torchvision' has no attribute 'extension'\n"
+    assert next(iter(found(line))) == "TORCHVISION-EXTENSION"
+    assert "INTERFACE-MISSING" not in found(line)
+
+
+def test_a_library_that_needs_a_newer_glibc_is_not_a_missing_one() -> None:
+    line = "version `GLIBC_2.34' not found (required by /x/bitsandbytes/libbitsandbytes_cuda121.so)\n"
+    assert "GLIBC-OLD" in found(line)
+    assert "BNB-BINARY" not in found(line)
+
+
+def test_the_drivers_library_without_its_number_proves_no_missing_driver() -> None:
+    line = (
+        "Could not load library libcudnn_cnn_infer.so.8. Error: libcuda.so: cannot open shared object file\n"
+    )
+    assert found(line)["LIB-CUDA-NAME"].certainty.value == "likely"
+    assert "DRIVER-WSL-LIBCUDA-MISSING" in found(f"{line}(WSL2)\n")
+
+
+@pytest.mark.parametrize(
+    ("module", "package"),
+    [("awq_ext", "autoawq-kernels"), ("selective_scan_cuda", "mamba-ssm"), ("autogptq_cuda_64", "auto-gptq")],
+)
+def test_a_compiled_extension_is_told_with_its_package(module: str, package: str) -> None:
+    told = found(f"ModuleNotFoundError: No module named '{module}'\n")["MODULE-MISSING"]
+    assert f"it comes with {package} (a compiled extension" in told.summary
+
+
+@pytest.mark.parametrize(
+    ("line", "identity", "pins"),
+    [
+        (
+            "Found an incompatible version of auto-gptq. Found version 0.4.2, but only version above 0.5.0"
+            " are supported",
+            "FOUND-INCOMPATIBLE",
+            {"auto-gptq": ">=0.5.0"},
+        ),
+        (
+            "ERROR: Package 'trl' requires a different Python: 3.8.17 not in '>=3.9'",
+            "PIP-PYTHON-RANGE",
+            {"python": ">=3.9"},
+        ),
+        ("1 validation error for DeepSpeedZeroConfig", "DS-CONFIG-TYPES", {"transformers": ">=4.46.1"}),
+        ("RuntimeError: cublasLt ran into an error!", "BNB-INT8-CUBLASLT", {"bitsandbytes": ">=0.45"}),
+    ],
+)
+def test_the_first_remedy_has_the_releases_that_mend_it(
+    line: str, identity: str, pins: dict[str, str]
+) -> None:
+    assert found(f"{line}\n")[identity].remedies[0].pins == pins
+
+
+def test_a_server_that_runs_out_gets_no_advice_for_training() -> None:
+    log = "INFO 06-30 18:37:30 model_runner.py:160] Loading model weights took 17.9828 GB\n"
+    answers = found(f"{log}torch.cuda.OutOfMemoryError: CUDA out of memory.\n")
+    assert "OOM-IN-SERVER" in answers
+    assert "OOM-GENERAL" not in answers
+
+
+def test_an_extension_that_is_not_there_was_not_built() -> None:
+    path = "/x/.cache/torch_extensions/py310_cu117/fused_adam/fused_adam.so"
+    line = f"ImportError: {path}: cannot open shared object file\n"
+    assert found(line)["EXTENSION-NOT-BUILT"].certainty.value == "likely"
+
+
+def test_a_model_that_lies_elsewhere_is_not_wrapped() -> None:
+    line = "DistributedDataParallel device_ids and output_device arguments only work with single-device"
+    whole = f"{line} modules, but got device_ids [0], and module parameters {{device(type='cpu')}}.\n"
+    assert "(device(type='cpu'))" in found(whole)["DDP-DEVICE-IDS"].summary
+
+
+def test_a_line_that_lists_a_run_is_read_to_its_end() -> None:
+    run = "gpu: 4x RTX 3090\nmodel: Llama-2-13b\nmethod: full fine-tuning, DeepSpeed ZeRO-3\n\n"
+    told = found(f"{run}CUDA out of memory\n")
+    assert "MEM-WEIGHTS" not in told
+    assert "MEM-FULL-TRAINING" in told
+
+
+def test_in_wsl_no_kernel_module_is_built() -> None:
+    line = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"
+    assert "DRIVER-SMI-FAILED" in found(line)
+    assert next(iter(found(f"WSL2, Ubuntu 22.04\n{line}"))) == "DRIVER-SMI-FAILED-WSL"
