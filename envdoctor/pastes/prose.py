@@ -16,7 +16,8 @@ from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 
 _ADVICE = (
     r"\brequire|\bneed|\bsupports?\b|\bexpected?\b|\bshould\b|\bmust\b|\btry\b|https?://|^\s*File \"|"
-    r"\bworks? (?:on|with|in)\b|\bworks?[,.;]|\binstead\b|\bminimum|\bat least\b"
+    r"\bworks? (?:on|with|in)\b|\bworks?[,.;]|\binstead\b|\bminimum|\bat least\b|\brecommend|\bsuggest|"
+    r"\b(?:better|best|please) (?:to )?(?:install|keep|pin|set|switch|use)\b"
 )
 _NO_CARD = re.compile(rf"(?i){_ADVICE}")
 _NO_FACT = re.compile(
