@@ -151,13 +151,15 @@ def said_finding(view: View, error: ErrorSeen, library: str) -> Finding | None:
 def saying_of(view: View, error: ErrorSeen, library: str = "") -> Saying | None:
     """Return what the message of an error says by the first wording that is met in it.
 
-    `library` is whose code spoke, where that is known. A line that the matrix knows is left to its rules.
+    `library` is whose code spoke, where that is known. A line that the matrix knows is left to its rules,
+    but for what means the same whoever says it.
     """
-    if any(map(partial(_is_known, view), error.symptoms)):
-        return None
+    known = any(map(partial(_is_known, view), error.symptoms))
     message = " ".join(message_of(error)[:LINE].split())
     sentences = [part for part in _SENTENCE.split(message) if part]
     for row in view.matrix.rows(tables.SayingRow):
+        if known and not row.always:
+            continue
         for part in [message] if row.reads == "choice" else sentences:
             met = any(needle in part.lower() for needle in row.needle)
             match = row_pattern(row.pattern).search(part) if met else None

@@ -209,8 +209,8 @@ def _beside(view: View, error: ErrorSeen, but: str) -> Iterator[Finding]:
     """
     if error.kind == "said":
         return
-    read = None if but in _READ else _read(view, error)
-    read = read or companions_finding(view, error) or beside_place(view, error)
+    read = companions_finding(view, error) or (None if but in _READ else _read(view, error))
+    read = read or beside_place(view, error)
     if read is not None and read.id != but:
         yield replace(read, prior=_BESIDE)
     if but not in _READ and but != TOLD and (told := told_finding(view, error)):

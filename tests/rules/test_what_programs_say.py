@@ -1,4 +1,4 @@
-"""What installers, loaders and container engines say: each line has its finding, with what to do."""
+"""What installers, loaders, engines and interpreters say: each line has its finding, with what to do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from envdoctor.pastes import parse_paste
 
 RECORD = None  # what is told here is asked for in the table
 MATRIX = load_matrix()
-TABLE = (Path(__file__).parent / "programs_say.tsv").read_text("utf-8").splitlines()
+HERE = Path(__file__).parent
+TABLE = [
+    line
+    for name in ("programs_say.tsv", "engines_say.tsv")
+    for line in (HERE / name).read_text("utf-8").splitlines()
+]
 PARTS = 12  # so many tests, that none takes long
 
 
@@ -24,3 +29,10 @@ def test_each_line_is_answered_with_what_to_do(part: int) -> None:
         told = diagnose_facts(parse_paste(text, "", MATRIX.lexicon), MATRIX).findings
         ways = {one.id: [f"{r.text} {' '.join(r.commands)}" for r in one.remedies] for one in told[:2]}
         assert way in " ".join(ways.get(identity, [])), (row, ways)
+
+
+def test_each_sentence_of_an_interpreter_is_read_by_its_row() -> None:
+    for line in (HERE / "interpreter_says.tsv").read_text("utf-8").splitlines():
+        identity, said = line.split("\t")
+        told = diagnose_facts(parse_paste(said, "", MATRIX.lexicon), MATRIX).findings
+        assert any(identity in one.rows for one in told[:2]), (line, [one.id for one in told])

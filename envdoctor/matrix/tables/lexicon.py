@@ -184,6 +184,8 @@ class SayingRow(Row):
     """What follows from it, likewise."""
     reads: Literal["", "package", "card", "multiple", "choice", "lacking"] = ""
     """What is made of the captured parts beyond quoting them."""
+    always: bool = False
+    """True for a sentence that means the same where a rule knows its line and cannot explain it."""
 
 
 Framework = Literal[
