@@ -164,7 +164,9 @@ def settings_of(run: TrainingRun) -> Settings:
         layered=4 if run.method == "freeze" and widens and run.weight_bytes < 4 else 0,
         scaled=scaled,
         fed=fed,
-        kernels=run.recipe.adapter_kernels and has_kernels(run.shape) and _quant(run) in ("", "nf4"),
+        kernels=run.recipe.adapter_kernels in (("plain", "dropout") if not run.lora_dropout else ("dropout",))
+        and has_kernels(run.shape)
+        and _quant(run) in ("", "nf4"),
         cp=run.cp,
         sp=run.sp,
         before=run.virtual if run.method == "prompt" else 0,

@@ -143,10 +143,17 @@ def test_a_teacher_lies_beside_the_student_and_both_logits_count(capsys: pytest.
 def test_axolotls_kernels_save_only_what_a_block_is_given(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["--method", "lora", "--no-grad-ckpt", "--trainer", "axolotl", "--seq", "1024"]
     kept = {}
-    for told in ("axolotl=0.19.0", "axolotl=0.8.0"):
-        assert main(["memory", *MODEL, *asked, "--stack", told, "--format", "json"]) == 0
-        kept[told] = parts(dict(json.loads(capsys.readouterr().out)))["activations kept"]
+    for release, dropout in (("0.19.0", "0"), ("0.8.0", "0"), ("0.19.0", "0.1"), ("0.15.0", "0.1")):
+        told = ["--stack", f"axolotl={release}", "--lora-dropout", dropout]
+        assert main(["memory", *MODEL, *asked, *told, "--format", "json"]) == 0
+        kept[release, dropout] = parts(dict(json.loads(capsys.readouterr().out)))["activations kept"]
     block = 16 * 1024 * 2 * (2048 + 2 * 8192)  # input, gate and up of each feed-forward block
-    assert block < kept["axolotl=0.19.0"] < 0.75 * kept["axolotl=0.8.0"]
-    dropped = ask(capsys, *asked, "--lora-dropout", "0.1")
-    assert parts(dropped)["activations kept"] > kept["axolotl=0.8.0"]
+    assert block < kept["0.19.0", "0"] < 0.75 * kept["0.8.0", "0"]
+    left = 16 * 1024 * (2 + 1) * (3 * 2048)  # what is left of three inputs of a layer, and masks
+    assert kept["0.19.0", "0.1"] == pytest.approx(kept["0.19.0", "0"] + left, rel=0.01)
+    assert kept["0.15.0", "0.1"] > kept["0.8.0", "0"]  # its kernels took no dropout yet
+
+
+def test_weights_of_two_widths_are_stepped_one_after_the_other(capsys: pytest.CaptureFixture[str]) -> None:
+    step = parts(ask(capsys, "--trainer", "axolotl", "--optim", "galore_adamw"))["optimizer step"]
+    assert step == pytest.approx(2 * 4 * TABLE, rel=0.01)  # the table's own in fp32, no layer's beside it

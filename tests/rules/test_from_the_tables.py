@@ -110,3 +110,16 @@ def test_a_model_that_lies_elsewhere_is_not_wrapped() -> None:
     line = "DistributedDataParallel device_ids and output_device arguments only work with single-device"
     whole = f"{line} modules, but got device_ids [0], and module parameters {{device(type='cpu')}}.\n"
     assert "(device(type='cpu'))" in found(whole)["DDP-DEVICE-IDS"].summary
+
+
+def test_a_line_that_lists_a_run_is_read_to_its_end() -> None:
+    run = "gpu: 4x RTX 3090\nmodel: Llama-2-13b\nmethod: full fine-tuning, DeepSpeed ZeRO-3\n\n"
+    told = found(f"{run}CUDA out of memory\n")
+    assert "MEM-WEIGHTS" not in told
+    assert "MEM-FULL-TRAINING" in told
+
+
+def test_in_wsl_no_kernel_module_is_built() -> None:
+    line = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"
+    assert "DRIVER-SMI-FAILED" in found(line)
+    assert next(iter(found(f"WSL2, Ubuntu 22.04\n{line}"))) == "DRIVER-SMI-FAILED-WSL"
