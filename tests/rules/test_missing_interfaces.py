@@ -200,7 +200,7 @@ def test_an_override_that_takes_less_than_its_library_gives_is_of_another_time()
 def test_a_fork_in_the_same_namespace_is_told_first() -> None:
     found = pasted(
         "!pip install -U transformers adapter-transformers\n"
-        "ImportError: cannot import name 'check_peft_version' from 'transformers.utils' (/x/transformers/a.py)\n"
+        "ImportError: cannot import name 'check_peft_version' from 'transformers.utils' (/x/a.py)\n"
     )["INTERFACE-STALE"]
     assert "adapter-transformers" in found.summary
     assert "pip uninstall -y adapter-transformers transformers" in found.remedies[0].commands
