@@ -10,6 +10,13 @@ from envdoctor.findings import Remedy
 from envdoctor.rules.ranges import parse_version
 
 
+PASSED_OVER = (
+    ", and older ones: pip passed that one over (pip 24.1 and newer refuse invalid metadata, or it is yanked or"
+    " for another Python)"
+)
+"""What is said of such a release."""
+
+
 def left_out(asked: str, symptom: Symptom) -> str:
     """Return the exact release that was asked for where it is listed, or lies between those; else empty."""
     exact = parse_version(asked.removeprefix("==")) if asked.startswith("==") else None

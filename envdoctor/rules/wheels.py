@@ -18,7 +18,7 @@ from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, load_snapshot, p
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.no_packages import missed_as_a_name, of_a_module, of_python
-from envdoctor.rules.passed_over import left_out, of_older_pip
+from envdoctor.rules.passed_over import PASSED_OVER, left_out, of_older_pip
 from envdoctor.rules.ranges import parse_version, range_satisfies, version_satisfies
 from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
@@ -293,12 +293,8 @@ def _suits(have: Availability) -> bool:
 
 def _not_offered(package: Package, asked: str, newest: str, lacking: str, symptom: Symptom) -> Finding:
     why = f": it has no wheel for {lacking} (platform), and no source" if lacking else ""
-    exact = "" if lacking else left_out(asked, symptom)
-    if exact:
-        why = (
-            ", and older ones: pip passed that one over (pip 24.1 and newer refuse invalid metadata, or it is"
-        )
-        why += " yanked or for another Python)"
+    if exact := "" if lacking else left_out(asked, symptom):
+        why = PASSED_OVER
     return Finding(
         id="INDEX-OFFERS-OTHERS",
         severity=Severity.ERROR,
