@@ -26,6 +26,7 @@ from platformdirs import user_cache_path
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.harvest.dating import Dater, Sight
+from envdoctor.harvest.index_pages import read_project_page
 from envdoctor.harvest.index_settings import read_index_settings
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.online import library_sights
@@ -92,7 +93,7 @@ def main() -> None:
         sorted(distinct.values(), key=lambda a: (a.text, a.library)), len(distinct)
     )
     settings = read_index_settings()
-    inside, widths, none, failed = 0, list[int](), 0, 0
+    inside, widths, none, failed, unheard = 0, list[int](), 0, 0, 0
     with Fetcher(FetchSettings(certificates=settings.certificates, proxy=settings.proxy)) as fetcher:
         for one in asked[: options.most]:
             dater = Dater(
@@ -113,6 +114,8 @@ def main() -> None:
                     stood.on or one.version <= Version(releases[-1])
                 )
                 inside += right
+                page = read_project_page(fetcher, settings.url, one.library)
+                unheard += not right and page is not None and str(one.version) not in page.releases()
             if options.show and (not releases or not right or widths[-1] > 3):
                 told = f"{releases[0]} to {releases[-1]}" if releases else "none"
                 print(
@@ -120,6 +123,7 @@ def main() -> None:
                     flush=True,
                 )
     print(f"{len(asked)} asked, {none} of no release, {failed} not read; inside {inside} of {len(widths)}")
+    print(f"of those outside, {unheard} state what is no release on the index")
     print(
         f"width in minor releases: median {statistics.median(widths)}, mean {statistics.mean(widths):.1f},"
         f" most {max(widths)}"

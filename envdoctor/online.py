@@ -137,7 +137,7 @@ def sights_of(frames: Sequence[Frame]) -> Iterator[tuple[str, Sight]]:
         match = _SITE.search(frame.file)
         path = match[1].replace("\\", "/") if match else _built(frame.file.replace("\\", "/").split("/"))
         if path and frame.line:
-            yield path.partition("/")[0], Sight(path, frame.line, frame.function, frame.code)
+            yield path.partition("/")[0], Sight(path, frame.line, frame.function, frame.code, match is None)
 
 
 def _built(parts: Sequence[str]) -> str:

@@ -43,6 +43,8 @@ class Sight:
     line: int
     function: str
     code: str
+    built: bool = False
+    """It ran where it was built: any commit may be checked out there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,9 @@ class Stood:
 
     def has(self, version: Version) -> bool:
         """True for a release in which the lines stand, or may."""
-        return version in map(Version, self.releases) or (self.on and version > Version(self.releases[-1]))
+        first, last = Version(self.releases[0]), Version(self.releases[-1])
+        between = version.is_prerelease and first < version < last
+        return version in map(Version, self.releases) or between or (self.on and version > last)
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,8 @@ class Dater:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             fits = list(pool.map(lambda v: self._fits(library, v, known[v], chosen), final))
         stood = _without_gaps(final, fits)
+        if any(sight.built for sight in sights):
+            stood = _with_neighbours(final, stood)
         return Stood(stood, on=bool(stood) and stood[-1] == final[-1])
 
     def _fits(
@@ -144,6 +150,12 @@ def _without_gaps(versions: Sequence[str], fits: Sequence[bool | None]) -> list[
         for n in open_:
             told[n] = True
     return [version for version, fit in zip(versions, told, strict=True) if fit]
+
+
+def _with_neighbours(versions: Sequence[str], stood: Sequence[str]) -> list[str]:
+    """Return what a commit with these lines may call itself: one of these releases, or one beside them."""
+    places = [place for place, version in enumerate(versions) if version in stood]
+    return list(versions[max(0, places[0] - 1) : places[-1] + 2]) if places else []
 
 
 def _chosen(sights: Sequence[Sight]) -> dict[str, list[Sight]]:

@@ -28,14 +28,14 @@ from envdoctor.errors import Unavailable
 from envdoctor.fact_files import find_folder
 from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import replace_file
-from envdoctor.harvest import interfaces, module_syntax
+from envdoctor.harvest import interfaces, module_syntax, served_names
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
 from envdoctor.harvest.interface_sources import LIBRARIES, Library, Step
+from envdoctor.harvest.interface_tables import encode
 from envdoctor.harvest.interfaces import (
     SOURCES,
     Interface,
     Read,
-    encode,
     module_of,
     scan_interface,
     without_inner,
@@ -86,7 +86,7 @@ def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-_KEPT = f"envdoctor.interface-release/5 {digest_of(module_syntax, interfaces)}"
+_KEPT = f"envdoctor.interface-release/5 {digest_of(served_names, module_syntax, interfaces)}"
 """Under this a release is kept: what another reader told of it is read again."""
 
 

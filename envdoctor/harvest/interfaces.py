@@ -1,21 +1,17 @@
 """Which modules, names, members and arguments each release of a library has: read from its files' syntax.
 
-Nothing is imported or run. What all scanned releases share is left out; the rest is written as ranges of
-releases, so that "cannot import name X from Y" can be answered with the versions that have it.
+Nothing is imported or run.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from envdoctor.harvest.module_syntax import MAKER, OPEN, ModuleFacts, read_module, with_stub
-from envdoctor.matrix.interface_ranges import places_of, spans_of
-from envdoctor.matrix.interface_records import ancestors
+from envdoctor.harvest.module_syntax import OPEN, ModuleFacts, read_module, with_stub
+from envdoctor.harvest.served_names import MAKER
 
-SCHEMA = "envdoctor.interfaces/2"
 UNLISTED = "*"
 """Stands for the names that a package exports without listing them in its own file."""
 SOURCES = (".py", ".pyi")
@@ -149,10 +145,23 @@ class _Release:
                 found |= self._starred(star)
             if facts.spread:
                 found |= self._listed_below(module)
-            if facts.hidden or (facts.spread and self.partly):
+            made = self._brought(module, facts)
+            found.update(made or ())
+            if facts.hidden or made is None or (facts.spread and self.partly):
                 found.add(UNLISTED)
             self._names[module] = frozenset(found)
         return self._names[module]
+
+    def _brought(self, module: str, facts: ModuleFacts) -> frozenset[str] | None:
+        """Return what another module's function brings for this one; None where that is not told."""
+        if not facts.maker:
+            return frozenset()
+        source, _, name = facts.maker.partition(":")
+        made = self.modules[source].makers.get(name) if source in self.modules else None
+        if made is None or made.more:
+            return None
+        asked = (one.removeprefix(f"{module}:") for one in made.names)
+        return frozenset(one for one in asked if one.isidentifier())
 
     def _listed_below(self, module: str) -> set[str]:
         """Return what the modules of a package list, where the package exports it all."""
@@ -245,119 +254,5 @@ def without_inner(interface: Interface, inner: tuple[str, ...]) -> Interface:
     )
 
 
-def _staying(
-    every: Mapping[str, Mapping[str, list[list[int]]]],
-    told: Mapping[str, Mapping[str, list[list[int]]]],
-    groups: Mapping[str, str],
-) -> dict[str, dict[str, list[list[int]]]]:
-    """Return, by group, when any owner has what ends at one, where only owners left untold have it longer."""
-    ever: dict[str, dict[str, set[int]]] = {}
-    shown: dict[str, dict[str, set[int]]] = {}
-    for owner, entries in told.items():
-        for name, spans in entries.items():
-            shown.setdefault(groups[owner], {}).setdefault(name, set()).update(places_of(spans))
-    for owner, entries in every.items():
-        asked = shown.get(groups[owner], {})
-        for name, spans in entries.items():
-            if name in asked:
-                ever.setdefault(groups[owner], {}).setdefault(name, set()).update(places_of(spans))
-    longer = {
-        group: {name: spans_of(places) for name, places in names.items() if places != shown[group][name]}
-        for group, names in ever.items()
-    }
-    return {group: names for group, names in longer.items() if names}
-
-
 def _definer(entry: str) -> str:
     return entry.partition(":")[0].partition(".")[0]
-
-
-def encode(releases: Mapping[str, Interface], root: str = "") -> dict[str, Any]:
-    """Return the interfaces of a library's releases (oldest first) as ranges; constant entries left out.
-
-    A keyword or member is left out when it is as old as its owner and gone only with it. What the package
-    `root` itself exports is kept whole: whatever moves ends there.
-    """
-    versions = list(releases)
-    whole = [[0, len(versions) - 1]]
-    modules = _ranges([releases[v].modules for v in versions])
-    owned = frozenset().union(*(releases[v].names for v in versions))
-    names = _with_unlisted(_ranges([releases[v].names | releases[v].foreign & owned for v in versions]))
-    keywords = _grouped(_ranges([releases[v].keywords for v in versions]))
-    imports = _ranges([releases[v].imports for v in versions])
-    members = _grouped(_ranges([releases[v].members for v in versions]))
-    passed = _ranges([releases[v].passed for v in versions])
-    variables = _ranges([releases[v].variables for v in versions])
-    bases = _grouped(_ranges([releases[v].bases for v in versions]))
-    shown = {n: spans for n, spans in names.items() if spans != whole or n.rpartition(":")[0] == root}
-    taken = {owner: kept for owner, spans in keywords.items() if (kept := _changing(spans, whole))}
-    told = {owner: kept for owner, spans in members.items() if (kept := _changing(spans, whole))}
-    methods = {owner: owner.rpartition(".")[2] for owner in keywords}
-    return {
-        "versions": versions,
-        "modules": {module: spans for module, spans in modules.items() if spans != whole},
-        "names": _grouped(shown),
-        "imports": _grouped(imports),
-        "keywords": taken | _own_anyway(keywords, taken, bases),
-        "members": told,
-        "stays": _staying(members, told, dict.fromkeys(members, "")) | _staying(keywords, taken, methods),
-        "passed": _grouped({given: spans for given, spans in passed.items() if spans != whole}),
-        "bases": bases,
-        "variables": {name: spans for name, spans in variables.items() if spans != whole},
-    }
-
-
-def _with_unlisted(names: dict[str, list[list[int]]]) -> dict[str, list[list[int]]]:
-    """Carry on the names that end where their package stops listing what it exports: they are still there."""
-    for entry in [entry for entry in names if entry.endswith(f":{UNLISTED}")]:
-        first, last = names.pop(entry)[-1]
-        module = entry.partition(":")[0]
-        for name, spans in names.items():
-            if name.partition(":")[0] == module and spans[-1][1] == first - 1:
-                spans[-1][1] = last
-    return names
-
-
-def _changing(spans: Mapping[str, list[list[int]]], whole: list[list[int]]) -> dict[str, list[list[int]]]:
-    """Keep the entries whose ranges differ from their owner's own, and what judging them takes.
-
-    That is `**` where there is one, and under "" the owner's own ranges where it is not in all releases.
-    """
-    own = places_of(span for ranges in spans.values() for span in ranges)
-    kept = {entry: ranges for entry, ranges in spans.items() if places_of(ranges) != own}
-    if kept:
-        kept |= {"**": spans["**"]} if "**" in spans else {}
-        life = spans_of(own)
-        kept |= {"": life} if life != whole else {}
-    return kept
-
-
-def _own_anyway(
-    keywords: Mapping[str, Mapping[str, list[list[int]]]],
-    kept: Mapping[str, object],
-    bases: Mapping[str, Iterable[str]],
-) -> dict[str, dict[str, list[list[int]]]]:
-    """Return the methods that never changed, of classes whose bases have one of that name that did."""
-    found = {}
-    for owner in keywords.keys() - kept.keys():
-        holder, _, method = owner.rpartition(".")
-        if holder and any(f"{base}.{method}" in kept for base in ancestors(bases, holder)):
-            found[owner] = {"": spans_of(places_of(span for one in keywords[owner].values() for span in one))}
-    return found
-
-
-def _ranges(history: list[frozenset[str]]) -> dict[str, list[list[int]]]:
-    """Return for each entry the index ranges [first, last] of releases that have it."""
-    places: dict[str, list[int]] = {}
-    for index, entries in enumerate(history):
-        for entry in entries:
-            places.setdefault(entry, []).append(index)
-    return {entry: spans_of(found) for entry, found in sorted(places.items())}
-
-
-def _grouped(ranges: Mapping[str, list[list[int]]]) -> dict[str, dict[str, list[list[int]]]]:
-    grouped: dict[str, dict[str, list[list[int]]]] = {}
-    for entry, spans in ranges.items():
-        owner, _, name = entry.rpartition(":")
-        grouped.setdefault(owner, {})[name] = spans
-    return grouped

@@ -6,9 +6,10 @@ import ast
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from envdoctor.harvest.served_names import MAKER, Served, makers_in, served_by
 from envdoctor.python_source import parse_python
 
 PLAIN_DECORATORS = frozenset(
@@ -31,18 +32,18 @@ READ_ONLY = "="
 """Before a member's name: a property without a setter."""
 OPEN = "**"
 """Among arguments: any more; among a class's members, or a module's names: more than a file tells."""
-MAKER = "__getattr__"
-"""Brings a module's names when they are asked for."""
 _SET = re.compile(
     r"(?:^[ \t]+|[:;][ \t]+)((?:self\.\w+[ \t]*,[ \t]*){0,12}self\.\w+)[ \t]*(?::[^=\n]{1,200})?=(?!=)",
     re.MULTILINE,
 )
 _POPPED = re.compile(r"\b(\w{1,60})\.(?:pop|get)\(\s{0,40}[\"'](\w{1,80})[\"']")
+_PUTTING = re.compile(rb"\b(?:setattr|globals|vars)\b")
 _LAZY = re.compile(rb"__getattr__|sys\.modules\[__name__\]|lazy", re.IGNORECASE)
 """In a file that brings names when they are asked for, which it may import for types alone."""
 _VARIABLE = re.compile(
     rb"(?:environ(?:\.(?:get|pop|setdefault))?[\[(]|getenv\()\s{0,40}[\"']([A-Z][A-Z0-9_]{3,60})[\"']"
 )
+_LEAVES = frozenset((ast.Name, ast.Constant, ast.Load, ast.Store, ast.arg, ast.alias, ast.Pass))
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -77,6 +78,10 @@ class ModuleFacts:
     """The environment variables that it names where it reads or sets them."""
     foreign: frozenset[str] = frozenset()
     """The names that are imported from other packages, and so may be imported from here."""
+    maker: str = ""
+    """Where the function stands, as `module:name`, that made what brings names when they are asked for."""
+    makers: Mapping[str, Served] = field(default_factory=dict)
+    """What the module's own functions of that kind bring."""
 
 
 def read_module(module: str, package: bool, source: bytes) -> ModuleFacts | None:
@@ -89,8 +94,10 @@ def read_module(module: str, package: bool, source: bytes) -> ModuleFacts | None
     reader = _Names(module, package)
     for node in at_top:
         reader.read(node)
-    reader.bound |= dict.fromkeys(_served(at_top), "")
-    put_into = set(_put_into(at_top))
+    served = served_by(at_top) if MAKER.encode() in source else None
+    names = served.names if served else ()
+    reader.bound |= dict.fromkeys((name for name in names if name.isidentifier()), "")
+    put_into = set(_put_into(at_top) if _PUTTING.search(source) else ())
     reader.bound |= {OPEN: ""} if "" in put_into or "*" in reader.foreign else {}
     lines = source.decode("utf-8", "replace").split("\n")
     classes = {node.name: _class_facts(node, lines) for node in at_top if isinstance(node, ast.ClassDef)}
@@ -98,11 +105,13 @@ def read_module(module: str, package: bool, source: bytes) -> ModuleFacts | None
     classes |= {name: replace(told, members=told.members | {OPEN}) for name, told in opened.items()}
     return ModuleFacts(
         MappingProxyType(
-            reader.bound | dict.fromkeys(_lazily_exported(tree), "") if package else reader.bound
+            reader.bound | dict.fromkeys(_lazily_exported(tree), "")
+            if package and b"_import_structure" in source
+            else reader.bound
         ),
         tuple(dict.fromkeys(reader.stars)),
         _listed(at_top),
-        MAKER in reader.bound,
+        MAKER in reader.bound and (served is None or served.more),
         package and b"define_import_structure(" in source,
         MappingProxyType(classes),
         frozenset(f"{owner}:{keyword}" for owner, keyword in _keywords(at_top, lines)),
@@ -110,6 +119,8 @@ def read_module(module: str, package: bool, source: bytes) -> ModuleFacts | None
         frozenset(given for node in at_top if isinstance(node, ast.ClassDef) for given in _passed(node)),
         frozenset(match[1].decode() for match in _VARIABLE.finditer(source)),
         frozenset(reader.foreign),
+        reader.bound.get(served.maker, "") if served else "",
+        makers_in(at_top) if b"AttributeError" in source else {},
     )
 
 
@@ -184,41 +195,6 @@ class _Names:
                 self.stars.append(source)
             else:
                 self.bound[alias.asname or alias.name] = f"{source}:{alias.name}"
-
-
-def _served(body: Sequence[ast.stmt]) -> Iterator[str]:
-    """Yield the names that a module's `__getattr__` is written for, but those at which it raises."""
-    made = next((one for one in body if isinstance(one, ast.FunctionDef) and one.name == MAKER), None)
-    if made is None or not made.args.args:
-        return
-    asked = made.args.args[0].arg
-    told = (one for one in body if isinstance(one, ast.Assign))
-    tables = {one.id: node.value for node in told for one in node.targets if isinstance(one, ast.Name)}
-    waiting: list[ast.AST] = list(made.body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise):
-            waiting += node.orelse
-        elif not isinstance(node, ast.Raise):
-            waiting += ast.iter_child_nodes(node)
-            yield from _asked_of(node, asked, tables)
-
-
-def _asked_of(node: ast.AST, asked: str, tables: Mapping[str, ast.expr]) -> Iterator[str]:
-    """Yield the names where what is asked for is looked up: `asked in it`, `it[asked]`, `it.get(asked)`."""
-    match node:
-        case ast.Compare(left=ast.Name(id=name), ops=[ast.Eq() | ast.In()], comparators=[held]):
-            pass
-        case ast.Subscript(value=held, slice=ast.Name(id=name)):
-            pass
-        case ast.Call(func=ast.Attribute(value=held, attr="get"), args=[ast.Name(id=name), *_]):
-            pass
-        case _:
-            return
-    held = tables.get(held.id, held) if isinstance(held, ast.Name) else held
-    parts = held.keys if isinstance(held, ast.Dict) else getattr(held, "elts", [held])
-    texts = (one.value for one in parts if isinstance(one, ast.Constant) and name == asked)
-    yield from (text for text in texts if isinstance(text, str) and text.isidentifier())
 
 
 def _put_into(body: Sequence[ast.stmt]) -> Iterator[str]:
@@ -396,14 +372,26 @@ def _class_keywords(node: ast.ClassDef, lines: Sequence[str]) -> Iterator[tuple[
 
 def _passed(node: ast.ClassDef) -> Iterator[str]:
     """Yield what a class's methods give those that they call on `self`, which a subclass may override."""
-    calls = (one for one in ast.walk(node) if isinstance(one, ast.Call))
-    for call in calls:
+    for call in _calls(node):
         if not (isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name)):
             continue
         if call.func.value.id == "self":
             yield from (f"{call.func.attr}:{told.arg}" for told in call.keywords if told.arg)
             if not any(isinstance(one, ast.Starred) for one in call.args):
                 yield f"{call.func.attr}:{POSITIONAL}{len(call.args)}"
+
+
+def _calls(node: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls below a node: of a name or a constant nothing stands below."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, ast.Call):
+            yield one
+        for name in one._fields:
+            value = getattr(one, name, None)
+            parts = value if isinstance(value, list) else (value,)
+            waiting += [p for p in parts if isinstance(p, ast.AST) and type(p) not in _LEAVES]
 
 
 def _signature(node: _Function, bound: int, lines: Sequence[str]) -> Iterator[str]:

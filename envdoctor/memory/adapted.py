@@ -15,6 +15,16 @@ def as_computed(tape: Tape, s: Settings, x: Tensor) -> Tensor:
     return x
 
 
+def dropout(tape: Tape, probability: float, x: Tensor) -> Tensor:
+    """Drop elements: a new tensor and a mask of a byte an element; takes over the hold on `x`."""
+    if probability <= 0:
+        return x
+    mask = tape.new(x.numel, 1)
+    out = tape.op(x.numel, x.width, (x,), (mask,))
+    tape.drop(mask, x)
+    return out
+
+
 def adapted(tape: Tape, s: Settings, x: Tensor, base: Tensor, matrix: Linear, quantised: bool) -> Tensor:
     """`base + B(A(dropout(x))) * scaling`; takes over the hold on `base`."""
     tokens = x.numel // matrix.inputs
@@ -24,13 +34,8 @@ def adapted(tape: Tape, s: Settings, x: Tensor, base: Tensor, matrix: Linear, qu
         adapter = tape.op(x.numel, s.adapter, (x,))
     else:
         adapter.refs += 1
-    dropped = adapter
-    if s.dropout > 0:
-        mask = tape.new(x.numel, 1)
-        dropped = tape.op(x.numel, adapter.width, (adapter,), (mask,))
-        tape.drop(mask)
-    else:
-        dropped.refs += 1
+    adapter.refs += 1
+    dropped = dropout(tape, s.dropout, adapter)
     compute = s.compute if s.autocast else dropped.width
     held = _normed(tape, s, dropped, matrix, compute, quantised) if s.dora else ()
     given = as_computed(tape, s, dropped)

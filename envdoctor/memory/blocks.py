@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from envdoctor.memory.adapted import dropout
 from envdoctor.memory.adapters import adapts_experts, expert_factors
 from envdoctor.memory.attention import attention
 from envdoctor.memory.kernels import fused, fused_mlp
@@ -49,16 +50,6 @@ def _residual(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, block: obje
 def add(tape: Tape, a: Tensor, b: Tensor) -> Tensor:
     """Add two tensors, in the wider dtype."""
     return tape.op(a.numel, max(a.width, b.width), (a, b), through=a.width == b.width)
-
-
-def dropout(tape: Tape, probability: float, x: Tensor) -> Tensor:
-    """Drop elements: a new tensor and a mask of a byte an element; takes over the hold on `x`."""
-    if probability <= 0:
-        return x
-    mask = tape.new(x.numel, 1)
-    out = tape.op(x.numel, x.width, (x,), (mask,))
-    tape.drop(mask, x)
-    return out
 
 
 def _parallel_layer(tape: Tape, s: Settings, shape: ModelShape, x: Tensor, windowed: bool) -> Tensor:

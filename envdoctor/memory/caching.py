@@ -18,10 +18,12 @@ only counted: each as the share of a segment that it takes where it lies with it
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Hashable, Iterable
 from copy import copy
+from functools import lru_cache
 from math import inf
+from typing import NamedTuple
 
 GRANULE = 512
 SMALL = (1 << 20) // GRANULE
@@ -43,6 +45,76 @@ Events = tuple[tuple[int, int], ...]
 """(slot, granules) takes a block and puts it there, (slot, 0) gives it back, (TOUCHED, granules) does both at
 once."""
 TOUCHED = -1
+FEW, MANY = 12, 40
+"""Blocks that lie free at most, and requests at least, where it is looked up whether all lay so before: of
+more blocks nearly each state is new, and fewer requests are served as soon."""
+
+
+class Led(NamedTuple):
+    """Where large requests led: what was taken of the card, and the blocks that lie free and that slots hold,
+    from places that were there before."""
+
+    taken: tuple[int, ...]
+    free: tuple[tuple[int, int], ...]
+    held: tuple[tuple[int, int, int], ...]
+
+
+class Part(NamedTuple):
+    """A script's large requests, of which `given` slots were filled by others and `kept` are not given back;
+    and what its small ones come to: shares that slots hold, and what is taken then and at most."""
+
+    events: Events
+    given: tuple[int, ...]
+    kept: tuple[int, ...]
+    shares: tuple[tuple[int, Block], ...]
+    live: int
+    most: int
+    led: dict[Hashable, Led]
+
+
+class Script:
+    """Events that are played many times; slots that others filled with small blocks are told then."""
+
+    __slots__ = ("events", "given", "parts")
+
+    def __init__(self, events: Events) -> None:
+        taken = {slot for slot, size in events if size}
+        self.events = events
+        self.given = [slot for slot, size in events if not size and slot not in taken]
+        self.parts: dict[tuple[tuple[int, Block], ...], Part] = {}
+
+    def part(self, blocks: list[Block]) -> Part:
+        """Return the requests with what their small ones come to."""
+        small = tuple([(slot, block) for slot in self.given if (block := blocks[slot]) <= SMALL])
+        if small not in self.parts:
+            self.parts[small] = self._part(dict(small))
+        return self.parts[small]
+
+    def _part(self, shares: dict[int, Block]) -> Part:
+        live, most, large, own = 0, 0, list[tuple[int, int]](), dict[int, Block]()
+        for slot, size in self.events:
+            if size > SMALL:
+                large.append((slot, size))
+            elif size:
+                most = max(most, live + SHARE[size])
+                if slot != TOUCHED:
+                    live += SHARE[size]
+                    own[slot] = SHARE[size]
+            elif slot in own or slot in shares:
+                live -= own.pop(slot, 0) or shares[slot]
+            else:
+                large.append((slot, 0))
+        taken = {slot for slot, size in large if size and slot != TOUCHED}
+        gone = [slot for slot, size in large if not size]
+        given = tuple(slot for slot in gone if slot not in taken)
+        kept = tuple(taken.difference(gone))
+        return Part(tuple(large), given, kept, tuple(own.items()), live, most, {})
+
+
+@lru_cache(maxsize=512)
+def script_of(events: Events) -> Script:
+    """Return the events as a script, the same one each time."""
+    return Script(events)
 
 
 def granules(size: int) -> int:
@@ -179,6 +251,83 @@ class CachingAllocator:
             blocks[slot] = block
         self.live = live
 
+    def perform(self, script: Script, blocks: list[Block]) -> None:
+        """Serve a script's requests; `blocks` holds what each slot was given.
+
+        What serves a large one hangs on sizes, on the order of places and on which blocks are neighbours, of
+        those that lie free or are given back: where all this is as it was once, so is what follows.
+        """
+        if self.room < inf and not self.settled:  # what small ones took before decides what is given back
+            self.play(script.events, blocks)
+            return
+        part = script.part(blocks)
+        self.most = max(self.most, self.live + part.most)
+        self.live += part.live
+        for slot, share in part.shares:
+            blocks[slot] = share
+        if self.settled:
+            return
+        free = self._large
+        if len(free) > FEW or len(part.events) < MANY:
+            self.play(part.events, blocks)
+            return
+        near = [(block & PLACE, block >> PLACES, n) for n, block in enumerate(free)]
+        for n, slot in enumerate(part.given):
+            near.append((blocks[slot] & PLACE, blocks[slot] >> PLACES, ~n))
+        near.sort()
+        end, told = -1, list[int]()
+        for place, size, n in near:
+            told += (size, n, place == end)
+            end = place + size
+        state = type(self), self._widened, len(free), tuple(told), end == self._bottom
+        marks = [place for place, _, _ in near]
+        led = part.led.get(state)
+        if led is None:
+            part.led[state] = self._lead(part, blocks, marks)
+        else:
+            self._follow(led, blocks, marks)
+
+    def _lead(self, part: Part, blocks: list[Block], marks: list[int]) -> Led:
+        """Serve large requests, and return where that leads from those places."""
+        extent = self._extent()
+        self.play(part.events, blocks)
+        taken, marks = self._taken(extent, marks)
+
+        def told(block: Block) -> tuple[int, int]:
+            n = bisect_right(marks, block & PLACE) - 1
+            return n, block - marks[n]
+
+        held = tuple((slot, *told(blocks[slot])) for slot in part.kept)
+        return Led(taken, tuple(map(told, self._large)), held)
+
+    def _follow(self, led: Led, blocks: list[Block], marks: list[int]) -> None:
+        """Do as was done before, from these places."""
+        marks = self._take_as(led.taken, marks)
+        free = self._large
+        free[:] = [block + marks[n] for n, block in led.free]
+        self._starting = {block & PLACE: block for block in free}
+        self._ending = {(block & PLACE) + (block >> PLACES): block for block in free}
+        for slot, n, block in led.held:
+            blocks[slot] = block + marks[n]
+
+    def _extent(self) -> tuple[int, int]:
+        """How far what is taken of the card reaches."""
+        return len(self._wholes), 0
+
+    def _taken(self, extent: tuple[int, int], marks: list[int]) -> tuple[tuple[int, ...], list[int]]:
+        """Return the segments taken since then, and the marks with theirs, which lie before all others."""
+        new = list(self._wholes)[extent[0] :]
+        return tuple(self._wholes[place] for place in new), [*reversed(new), *marks]
+
+    def _take_as(self, taken: tuple[int, ...], marks: list[int]) -> list[int]:
+        """Take such segments, and return the marks with theirs."""
+        for whole in taken:
+            self.large += whole
+            self._bottom -= whole + 1
+            self._wholes[self._bottom] = whole
+            marks.insert(0, self._bottom)
+        return marks
+
     def _count(self, events: Iterable[tuple[int, int]], blocks: list[Block]) -> None:
         """Count small requests alone: what large ones are given is never looked at."""
         live, most = self.live, self.most
@@ -222,6 +371,28 @@ class GrowingAllocator(CachingAllocator):
     def __init__(self, widened: float = 0.0) -> None:
         super().__init__(widened)
         self._bottom = self._highest = 0
+
+    def _extent(self) -> tuple[int, int]:
+        extent = self._bottom, self._highest
+        self._highest = 0
+        return extent
+
+    def _taken(self, extent: tuple[int, int], marks: list[int]) -> tuple[tuple[int, ...], list[int]]:
+        """Return how far the end moved since then and what was reached, and the marks with that end."""
+        bottom, highest = extent
+        taken = self._bottom - bottom, self._highest - bottom
+        self._reach(highest)
+        return taken, [*marks, bottom]
+
+    def _take_as(self, taken: tuple[int, ...], marks: list[int]) -> list[int]:
+        bottom = self._bottom
+        self._bottom = bottom + taken[0]
+        self._reach(bottom + taken[1])
+        return [*marks, bottom]
+
+    def _reach(self, place: int) -> None:
+        self._highest = max(self._highest, place)
+        self.large = -(-self._highest // SHARED_SEGMENT) * SHARED_SEGMENT
 
     def play(self, events: Iterable[tuple[int, int]], blocks: list[Block]) -> None:
         """Serve requests in their order, as the other does."""
@@ -290,8 +461,8 @@ class GrowingAllocator(CachingAllocator):
                 else:
                     del free[found], ending[place + size]
                 blocks[slot] = block
-        self.live, self.most, self._bottom, self._highest = live, most, bottom, highest
-        self.large = -(-highest // SHARED_SEGMENT) * SHARED_SEGMENT
+        self.live, self.most, self._bottom = live, most, bottom
+        self._reach(highest)
 
 
 def allocator_of(expandable: bool, widened: float = 0.0, room: float = inf) -> CachingAllocator:

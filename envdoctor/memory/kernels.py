@@ -1,11 +1,12 @@
 """axolotl's kernels for LoRA on the tape: whole blocks as one operation, of which only inputs are saved.
 
 Factors are brought to the input's width and saved so; the gradients of gate and up are written over them.
-wheel:axolotl-0.19.0:axolotl/kernels/lora.py
+What dropout leaves of the input is saved beside it. wheel:axolotl-0.21.0:axolotl/kernels/lora.py
 """
 
 from __future__ import annotations
 
+from envdoctor.memory.adapted import dropout
 from envdoctor.memory.layout import Linear
 from envdoctor.memory.settings import Settings
 from envdoctor.memory.tape import Tape, Tensor
@@ -13,37 +14,50 @@ from envdoctor.memory.tape import Tape, Tensor
 
 def fused(s: Settings, matrices: tuple[Linear, ...]) -> bool:
     """True where the kernels take these linears: each with LoRA's plain factors."""
-    plain = s.kernels and not (s.dora or s.dropout)
-    return plain and all(s.targeted(matrix.role) for matrix in matrices)
+    return s.kernels and not s.dora and all(s.targeted(matrix.role) for matrix in matrices)
 
 
 def fused_mlp(tape: Tape, s: Settings, x: Tensor, matrices: tuple[Linear, ...]) -> Tensor:
     """A feed-forward block: input, gate and up are saved; on the way back one more of their size is made."""
     tokens = x.numel // matrices[0].inputs
+    dropped = _dropped(tape, s, x)
     factors = _factors(tape, s, x, matrices)
     gate, up = (_product(tape, s, tokens, matrix) for matrix in matrices[:2])
     inner = tape.new(gate.numel, gate.width)
     _unpack(tape, s, matrices[2])
     scratch = (gate.size, _largest(s, matrices))
     out = tape.op(
-        tokens * matrices[2].outputs, s.compute, (x,), (x, gate, up, factors), scratch, _trained(s, matrices)
-    )
-    tape.drop(inner, gate, up, factors)
+        tokens * matrices[2].outputs, s.compute, (x, *dropped), (x, *dropped, gate, up, factors), scratch,
+        _trained(s, matrices),
+    )  # fmt: skip
+    tape.drop(inner, gate, up, factors, *dropped)
     return out
 
 
 def fused_linears(tape: Tape, s: Settings, x: Tensor, matrices: tuple[Linear, ...]) -> tuple[Tensor, ...]:
     """Linears of one input, whose gradients are summed in place: the first of them makes it."""
     tokens = x.numel // matrices[0].inputs
+    dropped = _dropped(tape, s, x)
     factors = _factors(tape, s, x, matrices)
+    given: tuple[Tensor, ...] = (x, *dropped)
+    saved: tuple[Tensor, ...] = (*given, factors)
+    scratch: tuple[int, ...] = (_largest(s, matrices),)
     found = []
-    for place, matrix in enumerate(matrices):
+    for matrix in matrices:
         _unpack(tape, s, matrix)
-        given, saved, scratch = ((x,), (x, factors), (_largest(s, matrices),)) if place == 0 else ((), (), ())
         numel, trained = tokens * matrix.outputs, _trained(s, (matrix,))
         found.append(tape.op(numel, s.compute, given, saved, scratch, trained))
-    tape.drop(factors)
+        given, saved, scratch = (), (), ()
+    tape.drop(factors, *dropped)
     return tuple(found)
+
+
+def _dropped(tape: Tape, s: Settings, x: Tensor) -> tuple[Tensor, ...]:
+    """What dropout leaves of the input for the factors of all these linears, where there is any."""
+    if not s.dropout:
+        return ()
+    x.refs += 1
+    return (dropout(tape, s.dropout, x),)
 
 
 def _product(tape: Tape, s: Settings, tokens: int, matrix: Linear) -> Tensor:

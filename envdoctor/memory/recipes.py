@@ -50,7 +50,8 @@ class Recipe:
     (`reference_fp32`: loaded in fp32), adapters are switched off for it. What is `judged` has a reward model,
     and a value model that is trained whole beside the policy. `full_fp32` widens all that full
     training trains, `outer_fp32` the embedding, the head and norms. `padded` fills every batch up to a round
-    length, beyond its longest row; `expandable_segments` is what the trainer sets for torch's allocator.
+    length, beyond its longest row; `adapter_kernels` compute LoRA's layers, of adapters that are "plain" or
+    such as drop of their input ("dropout"); `expandable_segments` is what the trainer sets for torch.
     """
 
     loss: str = "full"
@@ -74,7 +75,7 @@ class Recipe:
     generates: bool = False
     kbit_upcast: bool = True
     adapters_low: bool = False
-    adapter_kernels: bool = False
+    adapter_kernels: str = ""
     lora_dropout: float = 0.0
     full_fp32: bool = False
     outer_fp32: bool = False

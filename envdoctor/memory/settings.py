@@ -63,6 +63,7 @@ class Settings(NamedTuple):
     cp: int = 1  # cards that share each row, keys and values gathered
     sp: int = 1  # cards that share each row, heads exchanged for it
     prefix: int = 0  # trained keys and values before those of each row
+    eight: bool = False  # products of the layers in FP8, by torchao
     unfrozen: bool = False  # not trained, but nobody said so: autocast keeps its copies of such weights
 
     @property
@@ -164,12 +165,15 @@ def settings_of(run: TrainingRun) -> Settings:
         layered=4 if run.method == "freeze" and widens and run.weight_bytes < 4 else 0,
         scaled=scaled,
         fed=fed,
-        kernels=run.recipe.adapter_kernels and has_kernels(run.shape) and _quant(run) in ("", "nf4"),
+        kernels=run.recipe.adapter_kernels in (("plain", "dropout") if not run.lora_dropout else ("dropout",))
+        and has_kernels(run.shape)
+        and _quant(run) in ("", "nf4"),
         cp=run.cp,
         sp=run.sp,
         before=run.virtual if run.method == "prompt" else 0,
         prefix=run.virtual if run.method == "prefix" else 0,
         quant=_quant(run),
+        eight=run.amp == "fp8",
         attn="eager" if run.shape.eager_only and run.attn == "sdpa" else run.attn,
         liger=liger,
         tp=run.tp,

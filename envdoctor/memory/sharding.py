@@ -113,13 +113,14 @@ def _replicated(
     parts = _parts(shape, s, double, s.adapter)
     optimizer = find_optimizer(optim)
     embedding = shape.vocab * shape.hidden if s.trains_table else 0
-    gradients = states = step = bucket = fused = 0
-    for trained, width in ((parts.trained, parts.width), (parts.copies, parts.copied)):
+    gradients = states = bucket = fused = 0
+    groups = (parts.copies, parts.copied), (parts.trained, parts.width)
+    step = step_bytes(optimizer, groups, rank) // (s.tp * pp)
+    for trained, width in groups:
         drawn = trained is parts.trained and s.lasting > s.active > 0
         now = own_tensors(shape, s._replace(lasting=s.active)) if drawn else trained
         gradients += sum(count * rounded(width * n // s.tp) for n, count in now) // pp
         states += state_bytes(optimizer, trained, width, embedding, rank) // (s.tp * pp)
-        step += step_bytes(optimizer, trained, width, rank) // (s.tp * pp)
         if optimizer.layerwise:
             tables = {n for n, _ in trained if isinstance(n, Elements) and n.role in (TABLE, HEAD)}
             fused = max(fused, largest_step(optimizer, tables, width, rank))
@@ -206,7 +207,7 @@ def _blockwise(run: TrainingRun, s: Settings) -> Plan:
     optimizer = find_optimizer(run.optim)
     wide = sum(count * rounded(4 * n) for n, count in parts.trained)
     last = max(rounded(s.weight * n) for n, _ in parts.trained)
-    stepped = wide + max(last, step_bytes(optimizer, parts.trained, 4))
+    stepped = wide + max(last, step_bytes(optimizer, ((parts.trained, 4),)))
     return plain._replace(
         optimizer=wide + state_bytes(optimizer, parts.trained, 4), step=max(0, stepped - plain.gradients)
     )

@@ -223,7 +223,7 @@ def _inventoried(
         "load": 0,
         "forward": slices.extended("forward", layers) + workspace,
         "backward": slices.backward(layers) + workspace,
-        "optimizer": gradients + step_bytes(find_optimizer(run.optim), [(trained, 1)], width),
+        "optimizer": gradients + step_bytes(find_optimizer(run.optim), (([(trained, 1)], width),)),
     }
     phases = {name: lasting + height for name, height in heights.items()} | {"load": weights}
     phase = max(("forward", "backward", "optimizer"), key=lambda name: phases[name])

@@ -7,7 +7,7 @@ LLaMA-Factory 0.9.5's Muon, and transformers' Adafactor.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from envdoctor.memory.layout import Elements
 from envdoctor.memory.optimizer import of_matrices, sides, state_blocks
@@ -16,6 +16,7 @@ from envdoctor.memory.tape import rounded
 if TYPE_CHECKING:
     from envdoctor.matrix import tables
 
+Rest = TypeVar("Rest")
 ASIDE, ASIDE_SQUARE = 400, 80
 """Elements for each of the longer side that a decomposition works on beside matrices of its own: those of
 `torch.linalg.svd` were traced with torch 2.11 on an H200, ten sizes from 512 to 14,336."""
@@ -193,7 +194,7 @@ def step_weight(
         _factored(loop, n, width)
 
 
-def in_order(optimizer: tables.OptimizerRow, tensors: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def in_order(optimizer: tables.OptimizerRow, tensors: Iterable[tuple[int, Rest]]) -> list[tuple[int, Rest]]:
     """Return weights (elements and something) as they are stepped: Muon takes its matrices first."""
     if optimizer.matrices != "momentum":
         return list(tensors)
@@ -206,23 +207,24 @@ def steps_in_python(optimizer: tables.OptimizerRow) -> bool:
 
 
 def step_bytes(
-    optimizer: tables.OptimizerRow, tensors: Iterable[tuple[int, int]], width: int, rank: int = 0
+    optimizer: tables.OptimizerRow, groups: Iterable[tuple[Iterable[tuple[int, int]], int]], rank: int = 0
 ) -> int:
-    """Bytes of scratch at the height of a step."""
-    sizes = tuple(tensors)
+    """Bytes of scratch at the height of a step through groups of weights (elements, occurrences) of a width,
+    one after the other."""
+    sizes = [(n, (count, width)) for tensors, width in groups for n, count in tensors]
     if optimizer.foreach:
-        return optimizer.foreach * sum(count * rounded(width * n) for n, count in sizes)
+        return optimizer.foreach * sum(count * rounded(width * n) for n, (count, width) in sizes)
     if not steps_in_python(optimizer):
         return 0
-    return max(_height(optimizer, sizes, width, rank, first) for first in (True, False))
+    return max(_height(optimizer, sizes, rank, first) for first in (True, False))
 
 
 def _height(
-    optimizer: tables.OptimizerRow, sizes: tuple[tuple[int, int], ...], width: int, rank: int, first: bool
+    optimizer: tables.OptimizerRow, sizes: list[tuple[int, tuple[int, int]]], rank: int, first: bool
 ) -> int:
     counter = Counter()
     loop = Loop(counter)
-    for n, count in in_order(optimizer, sizes):
+    for n, (count, width) in in_order(optimizer, sizes):
         for _ in range(min(count, 2)):
             decompose(loop, optimizer, n, width)
             step_weight(loop, optimizer, n, width, rank, first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from envdoctor.memory.caching import TOUCHED, Block, CachingAllocator, Events
+from envdoctor.memory.caching import TOUCHED, Block, CachingAllocator, Events, Script, script_of
 from envdoctor.memory.programs import Program
 
 T = TypeVar("T")
@@ -13,6 +13,7 @@ ABRIDGED = 2
 """Layers alike of which only what stays is placed, between two that are played whole."""
 DEEP = 14
 """Of a deep model more are: one for so many of its layers."""
+EMPTY = Script(())
 
 
 class Turns:
@@ -28,20 +29,21 @@ class Turns:
         self.whole = whole
         self.abridged = max(ABRIDGED, layers // DEEP)
         self.events: Events = ()
-        self.stays: Events = ()
+        self.script = self.stays = EMPTY
         self.asked: int | None = None
         self.left = 0
 
     def play(self, events: Events, blocks: list[Block], last: bool) -> None:
         """Play a layer."""
-        if self.whole:
-            self.heap.play(events, blocks)
-            return
         if events is not self.events:
-            self.events, self.stays, self.asked, self.left = events, lasting(events), None, 0
+            self.events, self.script, self.asked, self.left = events, script_of(events), None, 0
+            self.stays = self.script if self.whole else script_of(lasting(events))
+        if self.whole:
+            self.heap.perform(self.script, blocks)
+            return
         before = self.heap.large
         whole = last or not self.left
-        self.heap.play(events if whole else self.stays, blocks)
+        self.heap.perform(self.script if whole else self.stays, blocks)
         asked = self.heap.large - before
         left = self.abridged if whole else self.left - 1
         self.left = left if asked == self.asked else 0

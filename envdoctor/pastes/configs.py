@@ -37,6 +37,10 @@ _PARAMETER = re.compile(r"^\s{1,60}[a-z_]\w{0,60}: (?:[A-Z]\w{2,60}|[a-z]\w{0,20
 _COMMENT = re.compile(r"(?:^|\s)(?://|#).*")
 
 
+_LISTS = re.compile(r"[^{}\[\]\"':=]*: [^{}\[\]\"'=]*, ")
+"""A value that says more than its label asks: `method: LoRA, ZeRO-3, length 4096`."""
+
+
 @dataclass(slots=True)
 class _Open:
     """The keys that are open at a line: name, indentation, and whether a brace opened it."""
@@ -72,9 +76,9 @@ def parse_configs(paste: Paste, table: KeyTable) -> Iterator[Sighting]:
             state = _Open(section=match[1])
         elif _START.match(line) and not _several(line):
             found = list(_line(line, state, table, paste.at("", index), whole))
-            if found:
+            if found and (whole or not _LISTS.match(line)):
                 paste.claimed.add(index)
-                yield from found
+            yield from found
         elif not line.startswith((" ", "\t", "#", "//", "]")):
             state = _Open()
 

@@ -85,9 +85,11 @@ def _within_quotes(value: str) -> str:
 
 
 def _tells_more(label: str, value: str, found: Sequence[Sighting], paste: Paste) -> bool:
-    """True where a package and version follow, or a card: `torch==2.1 trl 0.9.6`, `Python 3.12, A100`."""
+    """True where more is listed: `torch==2.1 trl 0.9.6`, `Python 3.12, A100`, `method: LoRA, ZeRO-3`."""
     if " " not in value or any(sighting.place == "gpus" for sighting in found):
         return False
+    if "," in value and any(sighting.place == "setting" for sighting in found):
+        return True
     if find_gpus(value, "", paste.cards):
         return True
     packages, mine = paste.packages, paste.packages.find(label)

@@ -16,7 +16,8 @@ from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 
 _ADVICE = (
     r"\brequire|\bneed|\bsupports?\b|\bexpected?\b|\bshould\b|\bmust\b|\btry\b|https?://|^\s*File \"|"
-    r"\bworks? (?:on|with|in)\b|\bworks?[,.;]|\binstead\b|\bminimum|\bat least\b"
+    r"\bworks? (?:on|with|in)\b|\bworks?[,.;]|\binstead\b|\bminimum|\bat least\b|\brecommend|\bsuggest|"
+    r"\b(?:better|best|please) (?:to )?(?:install|keep|pin|set|switch|use)\b"
 )
 _NO_CARD = re.compile(rf"(?i){_ADVICE}")
 _NO_FACT = re.compile(
@@ -46,10 +47,10 @@ _HELD = re.compile(
 SENTENCE_END = re.compile(r"(?:(?<=[\w)`]{3}[.!?;])|(?<=\d[.!?;])) (?=\S)")
 _ADDRESS = re.compile(r"\]\(https?://[^\s()]{1,300}\)")
 """Where a link of Markdown leads: no words of the sentence."""
-_DIGIT = re.compile(r"\d|[lL]o[rR][aA]|LORA|全参")
+_DIGIT = re.compile(r"\d|[lL]o[rR][aA]|LORA|FSDP|全参")
 _HAVE = re.compile(r"(?i)\bbut you have ([a-z0-9][\w.-]{0,60}) (\d[\w.+]{0,40}?)\.? which is incompatible")
 _INCLUDES = re.compile(
-    r"\b(?:torch|transformers|cuda|python|driver|rtx|gtx|tesla|[abhv]\d{2,3}|l40|l20|vllm|peft|trl|deepspeed|numpy|zero"
+    r"\b(?:torch|transformers|cuda|python|driver|rtx|gtx|tesla|[abhv]\d{2,3}|l40|l20|vllm|peft|trl|deepspeed|numpy|zero|fsdp"
     r"|q?lora|llama|qwen|mistral|gemma|glm|baichuan|batch|length|bitsandbytes|flash|triton|xformers|accelerate|nvidia"
     r"|glibc)|[单双张块卡]|\b[2-5]0[5-9]0(?=s?\b)"
 )
@@ -82,14 +83,21 @@ _HINTS = {
         r"(4[ -]?bit|8[ -]?bit|nf4|int4|int8)(?:s|ed)?\b(?!\s?[=:])"
     ),
     "zero_stage": re.compile(r"(?i)(?<![\w/])zero[ -]?(?:stage[ -]?)?([123])(?![\d.\w])"),
+    "parallel": re.compile(
+        r"(?<![\w/.-])(?<!of )(?<!or )(?<!not )(?<!no )(?<!out )(?<!vs )(FSDP)2?"
+        r"(?! ?(?:or|vs|/)\b)(?![\w/.=:-])"
+    ),
+    "tp": re.compile(
+        r"(?i)\b(?:tensor[ -]parallel(?:ism)?(?:[ _-]size)?|TP)(?: of| is)?[ =:]{1,3}(\d{1,2})\b"
+    ),
     "batch": re.compile(
         r"(?i)\bbatch(?:[ _-]?size(?:\s(?:of|is)|\s?[=:])?\s?|\s?=\s?|\s)([1-9]\d{0,3})\b"
         r"(?![./:]|\s?(?:of|out)\b)"
     ),
     "lora_rank": re.compile(r"\b(?:[Rr]ank(?:\s(?:of|is)|\s?[=:])?\s|r\s?=\s?)(\d{1,3})\b(?!\]|:)"),
     "seq": re.compile(
-        r"(?i)\b(?:(?:max(?:imum)?|seq(?:uence)?|context|cutoff)[ _-]len(?:gth)?(?:\s(?:of|is)|\s?[=:"
-        r"])?\s?|seq\s)(\d{3,6})\b"
+        r"(?i)\b(?:(?:max(?:imum)?|seq(?:uence)?|context|cutoff)[ _-]len(?:gth)?"
+        r"(?:\s(?:of|is)|\s?[=:])?\s?|max_seq_len(?:gth)?\s|seq\s)(\d{3,6})\b"
     ),
 }
 _GLIBC = re.compile(r"(?i)\bglibc[ -]?(2\.\d\d)\b")

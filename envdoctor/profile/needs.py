@@ -71,8 +71,8 @@ class Judge:
     """Of settings without what they say of vLLM, of which training knows nothing."""
     engines: dict[tuple[int | None, int | None], Engine] = field(default_factory=dict)
     """vLLM beside a policy, by the cards that it is split over and the length of a request."""
-    weights: dict[Choice, int] = field(default_factory=dict)
-    """Bytes of what lasts through a step of such a training."""
+    weights: dict[object, int] = field(default_factory=dict)
+    """Bytes of what lasts through a step of such a training, by its sort: no batch or length matters."""
     replays: int = field(init=False)
     room: int = field(init=False)
 
@@ -135,10 +135,10 @@ class Judge:
 
     def lasting(self, choice: Choice) -> int:
         """Bytes that surely lie there through a step, known before any layer is."""
-        alike = self._alike(choice)
-        lasting = self.weights.get(alike)
+        sort = SORT(choice)
+        lasting = self.weights.get(sort)
         if lasting is None:
-            lasting = self.weights[alike] = lasting_bytes(run_of(self.work, choice), self.constants)
+            lasting = self.weights[sort] = lasting_bytes(run_of(self.work, choice), self.constants)
         return lasting
 
     def any_fits(self, choices: Iterable[Choice], replays: int) -> bool:

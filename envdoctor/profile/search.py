@@ -221,7 +221,8 @@ def _longest(judge: Judge, smallest: list[Choice]) -> Iterable[str]:
         shorter = [replace(c, seq=seq, max_model_len=seq if c.vllm_mode else None) for c in smallest]
         shortest = None if work.shortest_row is None else min(work.shortest_row, seq)
         if seq not in judges:
-            judges[seq] = Judge(replace(work, seq=seq, shortest_row=shortest), judge.constants)
+            shorter_work = replace(work, seq=seq, shortest_row=shortest)
+            judges[seq] = Judge(shorter_work, judge.constants, weights=judge.weights)
         return judges[seq], shorter
 
     def least(seq: int) -> set[int]:

@@ -22,6 +22,7 @@ RULES: tuple[Listed, ...] = (
     *family("attention", "FLASH-ATTN-NO-KERNEL XFORMERS-ARCH FLASH-ATTN-GLIBC"),
     *family("abi", "EXTENSION-ABI"),
     *family("bitsandbytes", "BNB-BINARY"),
+    *family("build_libraries", "BUILD-LIBRARY-ABSENT", of="symptoms"),
     *family("clashes", "PIP-CLASH", of="symptoms"),
     *family("extensions", "DS-CUDA-MISMATCH"),
     *family("fit", "MEM-WEIGHTS MEM-FULL-TRAINING"),

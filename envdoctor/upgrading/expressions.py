@@ -36,6 +36,8 @@ from envdoctor.upgrading.held import Held
 from envdoctor.upgrading.noting import Notes
 from envdoctor.upgrading.uses import Kind, Place, Use
 
+_CALLED_ON = {"partial": 0, "submit": 0, "to_thread": 0, "run_in_executor": 1}
+"""Callables that call another with what they are given by name, and which of their arguments that is."""
 _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__class__"}
 
 
@@ -201,6 +203,10 @@ class Expressions:
         if named == "isinstance":
             self.notes.caught(node.args[1], scopes)
         self.notes.called_method(node, called, given, starred)
+        place = _CALLED_ON.get(next(last_names(node.func), ""), len(elements))
+        other = elements[place] if place < len(elements) else UNKNOWN
+        if other.path and (other.member or not other.instance):
+            self.notes.arguments(node, other, given, starred=True)
         if not called.path:
             self.notes.loose_keywords(node, scopes)
             return called.answer or UNKNOWN

@@ -50,6 +50,26 @@ def gone_since(record: Record, spans: Spans, move: Move) -> str | None:
     return record.versions[max(ended) + 1] if ended else None
 
 
+def hook_gone(record: Record, owner: str, name: str, move: Move) -> str | None:
+    """Return since when a class has a hook no more, whatever else of the library is called so."""
+    told = record.members.get(owner, {})
+    spans = told.get(name, ())
+    known = spans and name.startswith("on_") and lives(record, told, move.new)
+    return gone_since(record, spans, move) if known else None
+
+
+def may_take_other(record: Record, owner: str, move: Move) -> bool:
+    """True for a callable that may take what none of its releases names.
+
+    It takes any, came in place of another of its name, or is a method that its class has from another now.
+    """
+    told = record.keywords.get(owner, {})
+    holder, _, function = owner.rpartition(".")
+    came = come_since(record, told.get("", ()), move) is not None
+    moved = bool(holder) and function != "__init__" and not lives(record, told, move.new)
+    return came or moved or record.has(told.get("**", ()), move.new)
+
+
 def is_within(whole: Spans, spans: Spans) -> bool:
     """True where what ended last stood, when it ended, beside something that went on."""
     end = max((last for _, last in spans), default=-1)

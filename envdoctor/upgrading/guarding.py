@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from envdoctor.upgrading.bindings import Scope, caught_by, looked_up
@@ -121,10 +121,15 @@ def fallbacks(handlers: Iterable[ast.ExceptHandler]) -> frozenset[int]:
 def _tells_only(body: Iterable[ast.stmt]) -> bool:
     """True for statements that bind nothing and go nowhere: what failed stays away."""
     return all(
-        isinstance(one, (ast.Pass, ast.Raise))
-        or (isinstance(one, ast.Expr) and not any(word in ast.unparse(one) for word in ("skip", "exit")))
+        isinstance(one, (ast.Pass, ast.Raise)) or (isinstance(one, ast.Expr) and not any(_leaves(one)))
         for one in body
     )
+
+
+def _leaves(node: ast.Expr) -> Iterator[bool]:
+    """Yield for each call of an expression whether it is called as what goes on nowhere is."""
+    calls = (one for one in ast.walk(node) if isinstance(one, ast.Call))
+    yield from (any(word in ast.unparse(one.func) for word in ("skip", "exit")) for one in calls)
 
 
 def _asked_for(test: ast.expr, scopes: Sequence[Scope]) -> frozenset[Kind]:

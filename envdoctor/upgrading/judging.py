@@ -33,17 +33,18 @@ from envdoctor.upgrading.gone import (
     METHOD,
     SETTINGS,
     Move,
-    come_since,
     end_of,
     gone_from,
     gone_since,
     had,
+    hook_gone,
     is_another,
     is_covered,
     is_inner,
     is_within,
     left_of,
     lives,
+    may_take_other,
     methods_left,
     names_of,
 )
@@ -277,8 +278,10 @@ class Judge:
             if known and known.library == self.library(use.path):
                 row = self.renames.row(old, move)
                 return by_rename(use, shown, row, move) if row else None
-        if record is None or not lives(record, told, move.new):
+        if record is None:
             return None
+        if not lives(record, told, move.new):
+            return self._handed_on(use, owner, record, move)
         if self.renames.is_answered(f"{short}({use.name})", move) or is_covered(record, told, move, spans):
             return None
         if callable_.endswith(".from_pretrained"):
@@ -315,15 +318,9 @@ class Judge:
         return None
 
     def _handed_on(self, use: Use, owner: str, record: Record, move: Move) -> Break | None:
-        """Judge a keyword that no release of a callable names: it ends at what may know it no more.
-
-        That is one that takes any, or one that came in place of another of its name.
-        """
+        """Judge a keyword that no release of a callable names: it ends at what may know it no more."""
         since = self._left(record.library).get((owner.rpartition(".")[2], use.name))
-        told = record.keywords.get(owner, {})
-        taken = record.has(told.get(ALL, ()), move.new)
-        came = come_since(record, told.get("", ()), move)
-        if since is None or not (taken or came) or not is_telling(use.name):
+        if since is None or not may_take_other(record, owner, move) or not is_telling(use.name):
             return None
         return Break(use, f"{use.path}({use.name})", since, certainty=Certainty.LIKELY)
 
@@ -473,9 +470,10 @@ class Judge:
         record = load_record(self.matrix.folder, library) if library in self.moves else None
         if record is None or use.name[-1:] == ")" or use.name[:2] == "__":
             return
-        if not self.lately and (since := self._left(library).get((METHOD, use.name))):
+        left, move = self._left(library).get((METHOD, use.name)), self.moves[library]
+        if not self.lately and (since := left or hook_gone(record, owner, use.name, move)):
             yield Break(use, f"{use.path}.{use.name}", since, certainty=Certainty.LIKELY)
-        elif lacking := not_taken(use, record, self.moves[library]):
+        elif lacking := not_taken(use, record, move):
             yield lacking
 
     def _caught(self, use: Use, uses: Iterable[Use]) -> Iterator[Break]:

@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from envdoctor.errors import Unavailable
 from envdoctor.facts import Facts, Frame
-from envdoctor.harvest.dating import Dater, Stood
+from envdoctor.harvest.dating import Dater, Sight, Stood
 from envdoctor.online import SOURCE, sights_of, with_releases
 
 FRAMES = (
@@ -48,6 +48,17 @@ def dated(dater: Dater, *frames: Frame) -> list[str]:
 
 def test_lines_date_the_releases_that_have_them(dater: Dater) -> None:
     assert dated(dater) == ["1.1.0", "1.1.1"]
+
+
+def test_what_runs_where_it_was_built_may_be_any_commit_around_the_releases_that_have_its_lines(
+    dater: Dater,
+) -> None:
+    built = [Sight("gizmo/core.py", 3, "spin", "raise ValueError('no')", built=True)]
+    stood = dater.releases("gizmo", built)
+    assert stood.releases == ["1.0.0", "1.1.0", "1.1.1", "1.2.0"]
+    assert [stood.has(Version(one)) for one in ("0.9", "1.1.1.dev3+gabc", "1.2.0")] == [False, True, True]
+    ((_, sight),) = sights_of([Frame("/src/vllm/vllm/core.py", 3, "spin")])
+    assert (sight.path, sight.built) == ("vllm/core.py", True)
 
 
 def test_a_function_dates_where_no_line_is_quoted(dater: Dater) -> None:

@@ -9,7 +9,8 @@ import pytest
 from envdoctor.harvest import interfaces, module_syntax
 from envdoctor.harvest.interface_reader import chosen_releases, digest_of, narrowed, outline_of, read_files
 from envdoctor.harvest.interface_sources import Library, Step
-from envdoctor.harvest.interfaces import Interface, encode, scan_interface
+from envdoctor.harvest.interface_tables import encode
+from envdoctor.harvest.interfaces import Interface, scan_interface
 from envdoctor.matrix.interface_records import Record, pack_owners, pack_record
 
 OLD = {
@@ -126,6 +127,13 @@ def test_what_is_imported_for_types_alone_is_no_name_of_a_module_that_brings_non
         ("_OLD = ['Angle']\n{}    if name in _OLD:\n        return 1\n", {"Angle"}),
         ("_OLD = {{'Angle': 1}}\n{}    return _OLD[name]\n", {"Angle"}),
         ("_OLD = ['Angle']\n{}    if name in _OLD:\n        raise ValueError\n", set()),
+        ("{}    return spun(name)\n", set()),
+        ("_OLD = {{'Angle': 1}}\n{}    if name in _OLD:\n        warn(name)\n    raise ValueError\n", set()),
+        ("{}    if name in globals():\n        return globals()[name]\n    raise ValueError\n", set()),
+        ("_OLD: dict = {{**{{f'{{a}}': 1 for a in ['Angle']}}}}\n{}    try:\n        old = _OLD[name]\n"
+         "    except KeyError:\n        raise AttributeError from None\n    return old\n", {"Angle"}),
+        ("_OLD = {{'Angle': 1}}\n{}    if (old := _OLD.get(name)) is None:\n        raise ValueError\n"
+         "    globals()[name] = old\n    return globals()[name]\n", {"Angle"}),
         ("def f(): ...\nfor one in core:\n    globals()[one] = 1\n", {"f", "**"}),
         ("here = sys.modules[__name__]\nfor one in Kind:\n    setattr(here, one.name, one)\n", {"**"}),
         ("from ctypes import *\n", {"**"}),
@@ -139,6 +147,43 @@ def test_names_that_are_served_when_asked_for_stand_and_those_that_only_a_run_te
     assert told >= names
     assert ("**" in told) == ("**" in names) != ("__getattr__" in told)
     assert ("Angle" in told) == ("Angle" in names)
+
+
+_MAKER = b"""
+OLD = {f"gizmo.core:{one}": 1 for one in ("Angle", "Arc")} | {"gizmo.other:Ray": 1}
+GONE = {"gizmo.core:Line"}
+
+def brings(module):
+    def bring(name):
+        path = f"{module}:{name}"
+        if path in OLD:
+            return OLD[path]
+        if path in GONE:
+            raise ImportError(path)
+        raise AttributeError(name)
+    return bring
+"""
+
+
+@pytest.mark.parametrize(
+    ("getter", "later"),
+    [
+        (b"from gizmo.old import brings\n__getattr__ = brings(__name__)\n", {"Angle", "Arc"}),
+        (b"from gizmo.old import brings\n_rest = brings(__name__)\n_NEW = {'Disc': 1}\n"
+         b"def __getattr__(name):\n    new = _NEW.get(name)\n    if new is None:\n"
+         b"        return _rest(name)\n    return new\n", {"Angle", "Arc", "Disc"}),
+        (b"def __getattr__(name):\n    raise AttributeError(name)\n", set()),
+        (b"import o\ndef __getattr__(name):\n    return getattr(o, name)\n", {"Angle", "Arc", "Line", "Ray"}),
+    ],
+)  # fmt: skip
+def test_a_name_goes_on_only_where_what_is_asked_for_names_may_bring_it(
+    getter: bytes, later: set[str]
+) -> None:
+    old = {"gizmo/core.py": b"class Angle: ...\nclass Arc: ...\nclass Line: ...\nclass Ray: ...\n"}
+    new = {"gizmo/core.py": getter, "gizmo/old.py": _MAKER}
+    names = encode({"1.0": scanned(old), "2.0": scanned(new)}, "gizmo.core")["names"]["gizmo.core"]
+    asked = ("Angle", "Arc", "Line", "Ray", "Disc")
+    assert {name for name in asked if name in names and names[name][-1][1] == 1} == later
 
 
 def test_a_decorator_tells_a_former_name_by_what_it_is_given_or_by_how_that_is_called() -> None:

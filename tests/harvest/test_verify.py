@@ -15,7 +15,8 @@ from fake_index import FakeIndex
 from envdoctor.cli import main
 from envdoctor.cli.output import Progress
 from envdoctor.errors import Unavailable
-from envdoctor.harvest.interfaces import Interface, encode
+from envdoctor.harvest.interface_tables import encode
+from envdoctor.harvest.interfaces import Interface
 from envdoctor.harvest.store import PackageStore
 from envdoctor.harvest.update import Updater
 from envdoctor.harvest.verify import compare_facts, wheels_of_rows

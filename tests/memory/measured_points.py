@@ -107,7 +107,7 @@ def _recipe(row: Mapping[str, Any]) -> Recipe:
     recipe = recipe_of(load_matrix().rows(tables.TrainerRow), _trainer(row), _task(row), stack)
     if not row.get("loader"):  # a model that the script built, and not the trainer's own loader
         recipe = replace(recipe, outer_fp32=False, padded=False, expandable_segments=False)
-    recipe = replace(recipe, adapter_kernels=bool(row.get("kernels")))
+    recipe = replace(recipe, adapter_kernels="dropout" if row.get("kernels") else "")
     if row.get("task") == "distill":  # from texts that are there
         recipe = replace(recipe, generates=False)
     extra = row.get("extra", {})

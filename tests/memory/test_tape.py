@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
+
+from envdoctor.memory.caching import TOUCHED, Events, Script, allocator_of
 from envdoctor.memory.tape import Tape, rounded
 
 
@@ -50,3 +55,51 @@ def test_weight_gradients_stay_unless_they_are_added_to_older_ones() -> None:
         tape.backward(out)
         assert tape.grads == left
         assert tape.peak >= 8192
+
+
+@pytest.mark.parametrize("growing", [False, True])
+@pytest.mark.parametrize("widened", [0.0, 0.003])
+def test_layers_that_are_led_as_before_lie_where_they_would(growing: bool, widened: float) -> None:
+    lot, followed = random.Random(1129), 0
+    for _ in range(20):
+        script = Script(drawn_events(lot))
+        left: tuple[list[int], list[int]] = ([], [])
+        heaps = allocator_of(growing, widened), allocator_of(growing, widened)
+        for layer in range(24):
+            frames = [[*heap.take(*INPUTS), *[0] * len(script.events)] for heap in heaps]
+            known = sum(len(part.led) for part in script.parts.values())
+            heaps[0].perform(script, frames[0])
+            heaps[1].play(script.events, frames[1])
+            followed += known == sum(len(part.led) for part in script.parts.values()) > 0
+            stays = sorted(
+                {slot for slot, size in script.events if size}
+                - {slot for slot, size in script.events if not size}
+            )
+            for heap, frame, held in zip(heaps, frames, left, strict=True):
+                held += [frame[slot] for slot in stays if slot != TOUCHED]
+                if layer % 12 == 11:  # what the layers left goes
+                    heap.give(*held)
+                    held.clear()
+            assert left[0] == left[1]
+            led, played = heaps
+            assert (led.reserved, led.live, led.free) == (played.reserved, played.live, played.free)
+    assert followed > 100
+
+
+INPUTS = (9 << 20, 3 << 20, 700_000)
+"""Bytes of what a drawn layer is given; all of it goes in its course."""
+
+
+def drawn_events(lot: random.Random) -> Events:
+    """Return some hundred requests, small and large, of which three stay; three slots are there before."""
+    there, events, slot = [0, 1, 2], list[tuple[int, int]](), 2
+    while len(events) < 120 or len(there) > 3 or min(there) < 3:
+        if len(there) > 6 or (len(events) >= 120 and (len(there) > 3 or min(there) < 3)):
+            place = there.index(min(there)) if lot.random() < 0.3 else lot.randrange(len(there))
+            events.append((there.pop(place), 0))
+        else:
+            slot += 1
+            touched = lot.random() < 0.1
+            events.append((TOUCHED if touched else slot, lot.choice((300, 1900, 6000, 18_000, 24_000))))
+            there += [] if touched else [slot]
+    return tuple(events)

@@ -249,6 +249,13 @@ def test_advice_in_one_sentence_hides_nothing_of_the_next(read):
     assert facts.distribution("torch").version == "2.1.0"
 
 
+@pytest.mark.parametrize(
+    "line", ["Better set peft==0.13.2", "I would suggest peft 0.13.2", "Please use peft 0.13.2"]
+)
+def test_what_somebody_advises_is_not_installed(read, line):
+    assert not read(line).environment.distributions
+
+
 def test_a_command_does_not_hide_the_card_that_it_ran_on(read):
     facts = read("pip install flash-attn fails on my Windows 11 laptop (RTX 4060)")
     assert [gpu.name for gpu in facts.gpus.value] == ["RTX 4060"]

@@ -142,6 +142,24 @@ def test_a_hook_that_nothing_calls_any_more_is_told_where_it_is_overridden() -> 
         "    def training_epoch_end(self, outputs): ...\n    def training_step(self, batch): ...\n"
     )
     assert told(code) == [(3, "pytorch_lightning.LightningModule.training_epoch_end", "")]
+    code = (
+        "import pytorch_lightning as pl\nclass Mine(pl.callbacks.Callback):\n"
+        "    def on_batch_end(self, trainer, module): ...\n    def on_train_batch_end(self, *rest): ...\n"
+    )
+    assert told(code) == [(3, "pytorch_lightning.callbacks.Callback.on_batch_end", "")]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "loop.run_in_executor(None, partial(transformers.TrainingArguments, evaluation_strategy='no'))",
+        "pool.submit(transformers.TrainingArguments, evaluation_strategy='no')",
+        "asyncio.to_thread(transformers.TrainingArguments, evaluation_strategy='no')",
+        "transformers.PreTrainedTokenizer(x).add_special_tokens(replace_additional_special_tokens=1)",
+    ],
+)
+def test_a_keyword_is_told_where_another_calls_what_takes_it(call: str) -> None:
+    assert [line for line, *_ in told(f"import transformers\n{call}\n")] == [2]
 
 
 def test_arguments_that_went_together_are_told_where_bases_are_on_record() -> None:
@@ -869,6 +887,7 @@ def test_classes_are_followed_from_file_to_file(
         ("try:\n    from transformers import AdamW\nexcept ImportError:\n    pass\nAdamW = 1\n", 0),
         ("try:\n    from transformers import AdamW\nexcept ModuleNotFoundError:\n    AdamW = None\n", 1),
         ("try:\n    from transformers import AdamW\nexcept ImportError:\n    pytest.skip('old')\n", 0),
+        ("try:\n    from transformers import AdamW\nexcept ImportError:\n    print('skipped')\n", 1),
         ("try:\n    from transformers import AdamW\nexcept ImportError:\n"
          "    from transformers.optimization import AdamW\n", 2),
         ("try:\n    from transformers import AutoModel\nexcept ImportError:\n"

@@ -30,7 +30,7 @@ SUBJECTS = {
     "conditions": "RowRemedy ConditionRow",
     "driver": "CudaDriverRow DriverArchitectureRow DriverBranchRow",
     "extensions": "ExtensionRow TorchSymbolRow TorchPairRow FlashAttnWheelRow DeepspeedCudaRow "
-    "PackageCapabilityRow CudaBuildRow",
+    "PackageCapabilityRow CudaBuildRow BuildLibraryRow",
     "fleet": "AgreementRow FleetFactRow FleetPackageRow FleetVariableRow FleetMixtureRow FleetStandardRow",
     "lexicon": "SymptomRow TellingRow ConsequenceRow PlaceRow ReachedRow ShownRow DetourRow SayingRow KeyRow "
     "FrameworkRow PackageNameRow ArchitectureRow GpuRow",

@@ -70,6 +70,8 @@ class FlashAttnWheelRow(Row):
     """The least C library."""
     arch_list: tuple[Annotated[str, forms.SM], ...]
     """The architectures compiled."""
+    mislabelled: tuple[Minor, ...] = ()
+    """Those of `torch` whose wheels for the old C++ ABI were built with the new one, and do not load."""
 
 
 @fact
@@ -116,3 +118,23 @@ class CudaBuildRow(Row):
     """True where its build imports torch and does not require it."""
     without_nvcc: Literal["fails", "wheel", "cpu"]
     """Without nvcc: it fails, it fails unless its builder finds a ready wheel, it is built for the CPU."""
+
+
+@fact
+class BuildLibraryRow(Row):
+    """A library that builds from source look for, by the names that they ask for it."""
+
+    KIND: ClassVar = "build_library"
+
+    what: Text
+    """What people call it."""
+    headers: tuple[Text, ...] = ()
+    """Headers of its, `*` for any letters."""
+    libraries: tuple[Text, ...] = ()
+    """Names that a linker is given (`-lNAME`), `*` for any letters."""
+    packages: tuple[Text, ...] = ()
+    """Names by which CMake, pkg-config and Rust's crates ask for it, in any letters; `*` for any."""
+    commands: tuple[Text, ...]
+    """What installs it for building, one way each, the best first."""
+    note: Text | None = None
+    """What else is to be known."""

@@ -136,8 +136,9 @@ class TrainerRow(Row):
     """True when small weights of a quantised model are raised to fp32."""
     adapters_low: bool | None = None
     """True when adapters are kept in 16 bits."""
-    adapter_kernels: bool | None = None
-    """True when LoRA's layers are computed by kernels of the trainer's own, unless experts are among them."""
+    adapter_kernels: Literal["plain", "dropout"] | None = None
+    """Which LoRA's layers kernels of the trainer's own compute, unless experts are among them: those of plain
+    adapters, or those that drop of their input as well."""
     lora_dropout: float | None = None
     """What adapters drop of their input, unless told otherwise."""
     full_fp32: bool | None = None
