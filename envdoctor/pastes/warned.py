@@ -29,7 +29,8 @@ _WARNS = re.compile(
 _INFORMS = re.compile(
     r"[\s>`*-]{0,6}(?:(?:\d{4}-\d\d-\d\d [\d:.]{8,15}: )?I(?:\d{4} \d\d:\d\d:\d\d| (?:tensorflow|external)/)|"
     r"(?:\([^()\n]{1,60}\) ?)?(?:INFO|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d|"
-    r"[\w.-]{1,60}:\d{1,9}:\d{1,9} \[\d{1,3}\] NCCL INFO (?:dl\w{1,5} failed|\w{3,8}/Plugin|Failed to open lib))"
+    r"[\w.-]{1,60}:\d{1,9}:\d{1,9} \[\d{1,3}\] NCCL INFO "
+    r"(?:dl\w{1,5} failed|\w{3,8}/Plugin|Failed to open lib))"
 )
 
 
