@@ -9,10 +9,9 @@ from envdoctor.facts import Symptom
 from envdoctor.findings import Remedy
 from envdoctor.rules.ranges import parse_version
 
-
 PASSED_OVER = (
-    ", and older ones: pip passed that one over (pip 24.1 and newer refuse invalid metadata, or it is yanked or"
-    " for another Python)"
+    ", and older ones: pip passed that one over (pip 24.1 and newer refuse invalid metadata, or it is yanked"
+    " or for another Python)"
 )
 """What is said of such a release."""
 
