@@ -217,6 +217,9 @@ def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
     A method of its own that takes less than what the library passes, or a member that its bases lost.
     """
     class_, _, method = wanted.owner.partition(".")
+    if wanted.lack is Lack.POSITION and not method:
+        yield from _of_patched(view, wanted)
+        return
     recorded = class_[:1].isupper() and libraries_with(view.matrix.folder, class_)
     if wanted.lack is Lack.MEMBER and not recorded and (kin := next(_of_kin(view, wanted), None)):
         yield kin
@@ -241,6 +244,18 @@ def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
             continue
         if spans:
             yield Missing(record, what, spans, wanted, name=wanted.name, sure=False)
+
+
+def _of_patched(view: View, wanted: Wanted) -> Iterator[Missing]:
+    """Yield what is known of a method whose place a function takes that bears its name: `_my_get_samples`."""
+    for library in _DERIVED_FROM:
+        record = load_record(view.matrix.folder, library) if view.installed(library) is not False else None
+        methods = {name.rpartition(".")[2] for name in record.keywords if "." in name} if record else ()
+        for method in methods:
+            patched = len(method) >= DISTINCT and wanted.owner.endswith(f"_{method}")
+            if record and patched and (spans := _fewer(record, method, wanted.count - 1)):
+                what = f"a call of {method}() with fewer arguments"
+                yield Missing(record, what, spans, wanted, sure=False)
 
 
 def _fewer(record: Record, method: str, given: int) -> Spans:

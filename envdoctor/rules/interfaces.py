@@ -14,7 +14,7 @@ from envdoctor.matrix import tables
 from envdoctor.matrix.interface_homes import home_of
 from envdoctor.matrix.interface_ranges import specifier_of
 from envdoctor.matrix.interface_records import Record, Spans, load_record
-from envdoctor.rules.asked import Wanted, module_of, wanted_of
+from envdoctor.rules.asked import Lack, Wanted, module_of, wanted_of
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.generations import askers_after, askers_before, asking_package
@@ -60,6 +60,8 @@ def check_missing_interface(view: View) -> Iterable[Finding]:
                 yield replace(finding, severity=Severity.WARNING) if told else finding
             elif missing.sure and view.version(missing.library) is not None:
                 yield _stale_finding(view, missing)
+            elif missing.wanted.lack is Lack.MEMBER and _asks_itself(view, missing):
+                yield _namesake_finding(view, missing)
 
 
 def _is_beyond(view: View, missing: Missing) -> bool:
@@ -169,6 +171,36 @@ def _stale_finding(view: View, missing: Missing) -> Finding:
         sources=(f"wheel:{library}",),
         explains=(missing.symptom.id,),
         prior=0.4,
+        fallback=True,
+    )
+
+
+def _namesake_finding(view: View, missing: Missing) -> Finding:
+    """The library asks for what its own class has: the object is of another class of that name."""
+    library, installed = missing.library, view.version_text(missing.library)
+    owner, since = missing.wanted.owner, missing.record.versions[missing.spans[0][0]]
+    before = {library: f"<{since}"}
+    return Finding(
+        id="INTERFACE-NAMESAKE",
+        severity=Severity.ERROR,
+        summary=(
+            f"{missing.what}: {library} {installed} asks for it and its own {owner} has it, so the object is"
+            f" of another {owner}, of a package written for {library} before {since} (or of the program)"
+        ),
+        cause=(
+            f"{_history(missing, specifier_for(view, missing))} A package that brings a class of that name"
+            f" ({owner}) without deriving it from {library}'s, or stands in for one of its modules, lacks"
+            f" what {library} came to ask for: setfit's, sentence-transformers' or a quantiser's, say."
+        ),
+        evidence=(Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source),),
+        remedies=(
+            Remedy(f"Take {library} from before it.", install_commands(before), before),
+            Remedy("Or upgrade the package whose class it is (the frames above name it)."),
+        ),
+        certainty=Certainty.LIKELY,
+        sources=(f"wheel:{library}",),
+        explains=(missing.symptom.id,),
+        prior=0.75,
         fallback=True,
     )
 
