@@ -210,7 +210,9 @@ def _flash_attn_remedies(view: View) -> Iterator[Remedy]:
     torch, version = view.torch_minor, view.version("flash-attn")
     glibc = parse_version(view.facts.host.glibc.get() or "")
     python = parse_version(view.python.get() or "")
-    if torch is not None and (spec := releases_for(view.matrix, torch, glibc, python)):
+    if torch is not None and (
+        spec := releases_for(view.matrix, torch, glibc, python, _is_split_release(view))
+    ):
         again = " --force-reinstall --no-deps" if judge(view, "flash-attn", spec).holds is not False else ""
         options = f"--no-build-isolation --no-cache-dir{again}"
         yield Remedy(

@@ -123,3 +123,49 @@ def test_in_wsl_no_kernel_module_is_built() -> None:
     line = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"
     assert "DRIVER-SMI-FAILED" in found(line)
     assert next(iter(found(f"WSL2, Ubuntu 22.04\n{line}"))) == "DRIVER-SMI-FAILED-WSL"
+
+
+def test_a_function_in_a_methods_place_is_answered_by_the_method() -> None:
+    line = "TypeError: _unsloth_get_batch_samples() takes 3 positional arguments but 4 were given\n"
+    assert "transformers" in found(f"transformers 4.50.0\n{line}")["INTERFACE-MISSING"].remedies[0].pins
+
+
+def test_a_library_that_asks_for_what_its_own_class_has_met_another_class_of_that_name() -> None:
+    frame = '  File "/x/site-packages/transformers/utils/notebook.py", line 295, in on_train_begin\n'
+    frame += "    args.eval_strategy\n"
+    line = "AttributeError: 'TrainingArguments' object has no attribute 'eval_strategy'\n"
+    told = found(f"transformers: 4.41.0\nTraceback (most recent call last):\n{frame}{line}")[
+        "INTERFACE-NAMESAKE"
+    ]
+    assert told.remedies[0].pins == {"transformers": "<4.41.0"}
+
+
+def test_no_flash_attn_whose_wheel_is_of_the_other_abi_is_advised() -> None:
+    symbol = "_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+    text = f"torch 2.6.0+cu124\nflash-attn 2.8.2\nflash_attn_2_cuda.so: undefined symbol: {symbol}\n"
+    assert found(text)["ABI-FLASH-ATTN"].remedies[0].pins == {"flash-attn": ">=2.7.4,<=2.7.4.post1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "identity"),
+    [
+        ("bitsandbytes 0.45.3\nversion `GLIBCXX_3.4.32' not found\n", "GLIBCXX-BITSANDBYTES"),
+        ("cpu_adam cuda is missing or is incompatible with installed torch\n", "DS-OP-INCOMPATIBLE"),
+        (
+            "WSL2\nreturn tensor.pin_memory()\nRuntimeError: CUDA error: out of memory\n",
+            "OOM-PINNED-WSL",
+        ),
+        (
+            "accelerate launch train_dreambooth_sd3.py\ntorch.cuda.OutOfMemoryError: CUDA out of memory.\n",
+            "OOM-DIFFUSERS-TRAINING",
+        ),
+        ("AttributeError: 'Catcher' object has no attribute 'attention_type'\n", "ATTRIBUTE-MISSING"),
+        ("Uninstalling torch-2.1.0 ... Installing torch-2.0.1\n", "PIP-REPLACES-TORCH"),
+    ],
+)
+def test_the_closest_cause_comes_first(text: str, identity: str) -> None:
+    assert next(iter(found(text))) == identity
+
+
+def test_wsl_alone_is_no_error() -> None:
+    assert not any("WSL" in identity for identity in found("WSL2, Ubuntu 22.04, RTX 3090, driver 551.23\n"))
