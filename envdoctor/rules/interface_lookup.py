@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import Symptom
@@ -221,9 +221,11 @@ def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
         yield from _of_patched(view, wanted)
         return
     recorded = class_[:1].isupper() and libraries_with(view.matrix.folder, class_)
-    if wanted.lack is Lack.MEMBER and not recorded and (kin := next(_of_kin(view, wanted), None)):
-        yield kin
-        return
+    if wanted.lack is Lack.MEMBER:
+        kin = _of_ancestors(view, wanted, recorded) if recorded else _of_kin(view, wanted)
+        if first := next(kin, None):
+            yield first
+            return
     for library in ("torch",) if recorded else _DERIVED_FROM if class_[:1].isupper() else ():
         record = load_record(view.matrix.folder, library) if view.installed(library) is not False else None
         if record is None:
@@ -272,6 +274,19 @@ def _of_kin(view: View, wanted: Wanted) -> Iterator[Missing]:
             record = load_record(view.matrix.folder, library) if known else None
             if record and (spans := record.members.get(base, {}).get(wanted.name)):
                 what = f"{wanted.name} of {base}, after which {wanted.owner} is named"
+                yield Missing(record, what, spans, wanted, name=wanted.name, sure=False)
+
+
+def _of_ancestors(view: View, wanted: Wanted, known: Sequence[str]) -> Iterator[Missing]:
+    """Yield what another library says of a base that a library's class is named after: `Trainer`."""
+    starts = [at for at, letter in enumerate(wanted.owner) if letter.isupper()][1:]
+    for base in (wanted.owner[at:] for at in starts):
+        for library in libraries_with(view.matrix.folder, base):
+            if library in known or library not in _DERIVED_FROM or view.installed(library) is False:
+                continue
+            record = load_record(view.matrix.folder, library)
+            if record and (spans := record.members.get(base, {}).get(wanted.name)):
+                what = f"{wanted.name} of {base}, from which {wanted.owner} derives"
                 yield Missing(record, what, spans, wanted, name=wanted.name, sure=False)
 
 

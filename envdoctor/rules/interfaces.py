@@ -25,6 +25,7 @@ from envdoctor.rules.interface_lookup import (
     record_of,
     specifier_for,
 )
+from envdoctor.rules.overlaid import fork_finding, laid_over, overridden_method, override_finding
 from envdoctor.rules.rows import already_met
 from envdoctor.rules.told_arguments import SYMPTOM as TOLD
 from envdoctor.rules.told_arguments import tells_trouble, told_missing
@@ -51,7 +52,9 @@ def check_missing_interface(view: View) -> Iterable[Finding]:
     for missing in found:
         if (missing.library, missing.what) not in seen:
             seen.add((missing.library, missing.what))
-            if _is_hidden(view, missing):
+            if fork := laid_over(view, missing.library):
+                yield fork_finding(missing, fork, _history(missing, specifier_for(view, missing)))
+            elif _is_hidden(view, missing):
                 if missing.sure:
                     yield _hidden_finding(view, missing)
             elif not is_contradicted(view, missing):
@@ -94,10 +97,13 @@ def _finding(view: View, missing: Missing) -> Finding:
     shown = (Evidence(library, installed, distribution.source),) if installed and distribution else ()
     renamed, own = tuple(_renamed(view, missing)), _is_own_code(view, missing)
     mixed = _asks_itself(view, missing)
+    if mixed and (overridden := overridden_method(missing)):
+        return override_finding(view, missing, overridden)
     return Finding(
         id="INTERFACE-MISSING",
         severity=Severity.ERROR,
-        summary=f"{missing.what}: only {library} {_having(missing, specifier)} it; {_here(view, missing)}",
+        summary=f"{missing.what}: only {library} {_having(missing, specifier)} it; {_here(view, missing)}"
+        f"{_misfit(view, missing)}",
         cause=f"{_history(missing, specifier)} {_asker(view, missing.wanted, library)}",
         evidence=(*shown, Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source)),
         remedies=(
@@ -117,6 +123,16 @@ def _finding(view: View, missing: Missing) -> Finding:
         prior=0.79,
         fallback=True,
     )
+
+
+def _misfit(view: View, missing: Missing) -> str:
+    """Say which package asks, and that its release and the library's are of different times."""
+    asker = asking_package(view, missing.wanted.asker)
+    if not asker or asker == missing.library:
+        return ""
+    told = " ".join(filter(None, (asker, view.version_text(asker))))
+    side = "newer" if _turn(view, missing) == "Upgrade" else "older"
+    return f" ({told}, which asks for it, is too {side.removesuffix('er')} for it: incompatible versions)"
 
 
 def _here(view: View, missing: Missing) -> str:
