@@ -52,6 +52,10 @@ class Tier(NamedTuple):
 
 
 EIGHT_BITS = "products of the layers in FP8 by torchao, not under torch.compile, which fuses the casts"
+EIGHT_BITS_ASKED = (
+    "by accelerate launch --mixed_precision fp8, the trainer's own bf16 left unset: it would win"
+)
+"""wheel:transformers-5.17.0:transformers/training_args.py"""
 EIGHT_BITS_STEPPED = (
     "without FSDP set ACCELERATE_FP8_ENABLE_FSDP_FLOAT8_ALL_GATHER=false: else accelerate gives the layers"
     " new weights, which the optimizer that was made before does not step"
@@ -163,10 +167,10 @@ def _method_notes(run: TrainingRun) -> list[str]:
         rank = run.optim_rank or optimizer.rank
         notes.append(f"gradients of the layers' linears are projected to rank {rank} (--optim-rank)")
     notes += ["each weight is stepped as soon as its gradient is there"] if optimizer.layerwise else []
-    notes += [EIGHT_BITS] if run.amp == "fp8" else []
-    notes += (
-        [EIGHT_BITS_STEPPED] if run.amp == "fp8" and run.trains.layers and run.trainer != "axolotl" else []
-    )
+    if run.amp == "fp8":
+        notes.append(EIGHT_BITS)
+        if run.trainer != "axolotl":
+            notes += [EIGHT_BITS_ASKED, *([EIGHT_BITS_STEPPED] if run.trains.layers else [])]
     notes += ["layers' inputs lie in host memory but for five"] if run.offload_activations else []
     return notes
 

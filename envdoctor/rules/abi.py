@@ -34,7 +34,10 @@ _WHICH_TORCH = Remedy(
     " in the image.",
     ('python -c "import torch; print(torch.__version__, torch.__file__)"',),
 )
-_TORCH_NAMESPACES = ("N2at", "K2at", "3c10", "5torch", "4c10d", "c10::", "torch::")
+_TORCH_NAMESPACES = (
+    *("N2at", "K2at", "3c10", "5torch", "4c10d", "c10::", "torch::"),
+    *("aoti_torch_", "torch_dtype_"),  # the stable interface of C
+)
 
 
 def check_extensions(view: View) -> Iterable[Finding]:

@@ -173,6 +173,7 @@ def test_products_in_eight_bits_keep_each_input_and_cast_by_way_of_fp32(
     assert peaks[1] - peaks[0] == pytest.approx(9 * 8192 * 2048, rel=0.1)  # a matrix while it is cast
     told = " ".join(ask(capsys, *full, "--amp", "fp8")["assumptions"])
     assert "ENABLE_FSDP_FLOAT8_ALL_GATHER=false" in told
+    assert "bf16 left unset" in told
     assert "ALL_GATHER" not in " ".join(
         ask(capsys, *full, "--amp", "fp8", "--trainer", "axolotl")["assumptions"]
     )

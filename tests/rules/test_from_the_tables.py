@@ -161,6 +161,21 @@ def test_no_flash_attn_whose_wheel_is_of_the_other_abi_is_advised() -> None:
         ),
         ("AttributeError: 'Catcher' object has no attribute 'attention_type'\n", "ATTRIBUTE-MISSING"),
         ("Uninstalling torch-2.1.0 ... Installing torch-2.0.1\n", "PIP-REPLACES-TORCH"),
+        ("function 'cdequantize_blockwise_fp32' not found\n", "BNB-FUNCTION"),
+        ("exits with return code = -7\n", "EXIT-BUS-ERROR"),
+        ("WSL2\nLoading model ...\nKilled\n", "HOST-OOM-WSL"),
+        ("deepspeed 0.9.5\nzero_hpz_partition_size\nextra fields not permitted\n", "DS-ZEROPP-KEYS"),
+        ("bitsandbytes 0.45.3\nversion `GLIBC_2.34' not found\n", "GLIBC-BITSANDBYTES"),
+        (
+            "transformers 4.48\ngptqmodel 1.7\nImportError: Loading a GPTQ quantized model requires the"
+            " auto-gptq library (`pip install auto-gptq`)\n",
+            "GPTQMODEL-TRANSFORMERS-OLD",
+        ),
+        (
+            "[sgl_kernel] CRITICAL: Could not load any common_ops library!\n"
+            "ImportError: libnvrtc.so.12: cannot open shared object file\n",
+            "SGL-KERNEL-CUDA",
+        ),
     ],
 )
 def test_the_closest_cause_comes_first(text: str, identity: str) -> None:
@@ -169,3 +184,32 @@ def test_the_closest_cause_comes_first(text: str, identity: str) -> None:
 
 def test_wsl_alone_is_no_error() -> None:
     assert not any("WSL" in identity for identity in found("WSL2, Ubuntu 22.04, RTX 3090, driver 551.23\n"))
+
+
+def test_a_companion_of_torch_is_foreseen_in_the_variant_that_is_asked_for() -> None:
+    error = "OSError: torchaudio/lib/libtorchaudio.abi3.so: undefined symbol: torch_dtype_float4_e2m1fn_x2\n"
+    told = found(f"torch 2.10.0+cu130\ntorchaudio 2.11.0\n{error}")["ABI-TORCHAUDIO"]
+    assert told.remedies[0].pins == {"torchaudio": "==2.10.0"}
+
+
+def test_what_follows_is_brought_to_what_is_pinned() -> None:
+    line = "flashinfer-cubin version (0.6.0) does not match flashinfer version (0.5.3).\n"
+    assert found(line)["FLASHINFER-PARTS"].remedies[0].pins == {"flashinfer-cubin": "==0.5.3"}
+
+
+def test_a_sharded_run_is_not_told_to_shard() -> None:
+    run = "8x A100 80GB\ntorchrun --nproc_per_node 8 tuning.py --enable_fsdp --model_name Llama-2-70b\n"
+    told = found(f"{run}CUDA out of memory\n")
+    assert not {"MEM-WEIGHTS", "OOM-DATA-PARALLEL"} & set(told)
+
+
+@pytest.mark.parametrize(
+    ("text", "certainty"),
+    [
+        ("torch 1.12.1\nRTX 3090\n", "likely"),
+        ("torch 1.12.1+cu102\nRTX 3090\n", "certain"),
+        ("torch 2.6.0\nRTX 5090\n", "certain"),
+    ],
+)
+def test_what_one_build_of_a_release_lacks_is_certain_only_of_that_build(text: str, certainty: str) -> None:
+    assert found(text)["TORCH-ARCH"].certainty.value == certainty
