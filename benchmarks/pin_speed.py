@@ -5,7 +5,8 @@
 The names are a usual stack, a larger one, and then what that one brings. `first` is an answer of which
 nothing is kept, `again` the same command once more; uv answers offline from its own cache, filled before.
 With `--cold` uv starts from an empty cache and reads its index, envdoctor the facts that it ships, without
-a network. Python's compiled files are there for all.
+a network. Python's compiled files are there for all. The first line is what no answer does without: Python's
+start, that with the command line's modules, and that with those of an answer.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ LARGER = (
     "tensorboard", "einops", "vllm", "xformers",
 )  # fmt: skip
 SIZES = (7, 17, 60, 120, 230)
+_MODULES = """import gc; gc.disable()
+from envdoctor.door import import_without_more; import_without_more()
+import envdoctor.cli.pin
+from envdoctor.solve import asking, documents, doubts, kept, pinning, request_files, summary"""
 PYTHON, PLATFORM = "3.11", "x86_64-manylinux_2_35"
 
 
@@ -36,6 +41,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--cold", action="store_true")
     args = parser.parse_args()
+    python = sys.executable
+    bare = [[python, "-c", "pass"], [python, "-m", "envdoctor", "pin", "--help"], [python, "-c", _MODULES]]
+    starts = (min(seconds(command) for _ in range(args.runs)) for command in bare)
+    print("start {:.3f} s, command line {:.3f} s, modules {:.3f} s".format(*starts), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for size in SIZES:
             measure(Path(folder), named()[:size], args.runs, args.cold)

@@ -102,8 +102,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
 def _add_numbers(parser: argparse.ArgumentParser) -> None:
     switch = argparse.BooleanOptionalAction
     add(parser, "--dtype", "bf16|fp16|fp32", "what the weights are loaded as (bf16)", default="bf16")
-    mixed = "what autocast computes in; none: everything in --dtype (bf16)"
-    add(parser, "--amp", "bf16|fp16|none", mixed, default="bf16")
+    mixed = "what autocast computes in; fp8: products of layers by torchao; none: all in --dtype (bf16)"
+    add(parser, "--amp", "bf16|fp16|fp8|none", mixed, default="bf16")
     optimizer = "the optimizer by transformers' name, such as adamw_8bit (adamw_torch_fused)"
     add(parser, "--optim", "NAME", optimizer, default="adamw_torch_fused")
     kernels = "eager keeps all scores, sdpa is torch's own, flash_attention_2 the package (sdpa)"

@@ -15,12 +15,19 @@ def wheel_row(matrix: Matrix, version: Version) -> tables.FlashAttnWheelRow | No
 
 
 def releases_for(
-    matrix: Matrix, torch: Version, glibc: Version | None = None, python: Version | None = None
+    matrix: Matrix,
+    torch: Version,
+    glibc: Version | None = None,
+    python: Version | None = None,
+    new_abi: bool = False,
 ) -> str | None:
-    """Return the range of releases that have a wheel for that torch's minor version; None without one."""
+    """Return the range of releases that have a wheel for that torch's minor version; None without one.
+
+    `new_abi` for a torch of a minor version that is split, built with the new C++ ABI.
+    """
     rows = matrix.rows(tables.FlashAttnWheelRow)
     newest = max((Version(v) for row in rows for v in row.versions), default=None)
-    fitting = [Version(v) for row in rows if _fits(row, torch, glibc, python) for v in row.versions]
+    fitting = [Version(v) for row in rows if _fits(row, torch, glibc, python, new_abi) for v in row.versions]
     if not fitting:
         return None
     lowest, highest = min(fitting), max(fitting)
@@ -28,10 +35,16 @@ def releases_for(
 
 
 def _fits(
-    row: tables.FlashAttnWheelRow, torch: Version, glibc: Version | None, python: Version | None
+    row: tables.FlashAttnWheelRow,
+    torch: Version,
+    glibc: Version | None,
+    python: Version | None,
+    new_abi: bool,
 ) -> bool:
+    minor = f"{torch.major}.{torch.minor}"
     return (
-        f"{torch.major}.{torch.minor}" in row.torch
+        minor in row.torch
+        and (new_abi or minor not in row.mislabelled)
         and (glibc is None or glibc >= Version(row.glibc))
         and (python is None or _admits(row.python, f"{python.major}.{python.minor}"))
     )

@@ -287,6 +287,8 @@ def _unmeasured(run: TrainingRun) -> str:
     named = [] if find_optimizer(run.optim).measured else [f"--optim {run.optim}"]
     named += [f"--{name}" for name in SPLITS if getattr(run, name) > 1]
     named += ["--quant hqq"] if run.method == "qlora" and run.quant == "hqq" else []
+    kept = run.shape.stored if run.method == "lora" else ""
+    named += [f"weights stored as {kept}"] if kept not in ("", "mxfp4", "nf4", "int8") else []
     if run.recipe.judged:
         named.append("a value and a reward model, both taken to be as large as the policy")
     named += ["zero_hpz_partition_size"] if run.deepspeed.secondary > 1 else []

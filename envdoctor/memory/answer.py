@@ -51,6 +51,16 @@ class Tier(NamedTuple):
     python: str
 
 
+EIGHT_BITS = "products of the layers in FP8 by torchao, not under torch.compile, which fuses the casts"
+EIGHT_BITS_ASKED = (
+    "by accelerate launch --mixed_precision fp8, the trainer's own bf16 left unset: it would win"
+)
+"""wheel:transformers-5.17.0:transformers/training_args.py"""
+EIGHT_BITS_STEPPED = (
+    "without FSDP set ACCELERATE_FP8_ENABLE_FSDP_FLOAT8_ALL_GATHER=false: else accelerate gives the layers"
+    " new weights, which the optimizer that was made before does not step"
+)
+"""accelerate 1.15 with torchao 0.18: three runs on an H200 kept no states of those weights."""
 GROWING = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
 USUAL_SHORTEST = 0.35
 """Of the length: the shortest row where nothing is told of the data."""
@@ -82,6 +92,8 @@ def answer(question: Question) -> Prediction:
     """
     run, constants, tier = question.run, question.constants, question.tier
     prediction = analytic = predict(run, constants, question.close)
+    if tier.name != "analytic" and isinstance(run, TrainingRun) and run.amp == "fp8":
+        raise InputError("--amp fp8: is counted, neither traced nor measured")
     if isinstance(run, ServingRun):
         if tier.name != "analytic":
             raise InputError("--trace and --measure are for training runs")
@@ -155,6 +167,10 @@ def _method_notes(run: TrainingRun) -> list[str]:
         rank = run.optim_rank or optimizer.rank
         notes.append(f"gradients of the layers' linears are projected to rank {rank} (--optim-rank)")
     notes += ["each weight is stepped as soon as its gradient is there"] if optimizer.layerwise else []
+    if run.amp == "fp8":
+        notes.append(EIGHT_BITS)
+        if run.trainer != "axolotl":
+            notes += [EIGHT_BITS_ASKED, *([EIGHT_BITS_STEPPED] if run.trains.layers else [])]
     notes += ["layers' inputs lie in host memory but for five"] if run.offload_activations else []
     return notes
 

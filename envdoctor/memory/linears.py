@@ -7,6 +7,9 @@ from envdoctor.memory.layout import Linear
 from envdoctor.memory.settings import Settings
 from envdoctor.memory.tape import Tape, Tensor
 
+CASTING = 9
+"""Bytes an element at the height of a cast to 8 bits: two copies in fp32 and the result."""
+
 
 def linear(tape: Tape, s: Settings, x: Tensor, matrix: Linear, outer: bool = False) -> Tensor:
     """Apply a linear and its adapter; the caller keeps its hold on `x`.
@@ -39,6 +42,8 @@ def _plain(tape: Tape, s: Settings, x: Tensor, matrix: Linear, outer: bool) -> T
     inputs = matrix.inputs // s.tp if matrix.role in ("o", "down") else matrix.inputs
     tokens = x.numel // inputs
     given = as_computed(tape, s, x)
+    if s.eight and not outer:
+        return _in_eight_bits(tape, s, given, inputs * outputs, tokens * outputs, matrix.bias)
     trains = s.trains_head if outer else s.trains
     trained = (inputs * outputs + (outputs if matrix.bias else 0)) * weight if trains else 0
     copy = None
@@ -59,6 +64,44 @@ def _plain(tape: Tape, s: Settings, x: Tensor, matrix: Linear, outer: bool) -> T
         _release_cast(tape, trains or (s.unfrozen and not outer), copy)
     tape.drop(given)
     return out
+
+
+def _in_eight_bits(tape: Tape, s: Settings, x: Tensor, weight: int, results: int, bias: bool) -> Tensor:
+    """torchao's product in FP8, as it runs without torch.compile; takes over the hold on `x`.
+
+    The input is saved as it came, and both factors are cast anew in each direction, by way of fp32. The
+    weight's gradient is computed though nobody asks for it.
+    wheel:torchao-0.18.0-cp310-abi3-manylinux_2_24_x86_64.manylinux_2_28_x86_64.whl:torchao/float8/float8_linear.py
+    """
+    low = [_cast_low(tape, numel, width) for numel, width in ((x.numel, x.width), (weight, s.weight))]
+    trained = weight * s.weight if s.trains else 0
+    left = 2 * x.numel  # the input's gradient
+    heights = (
+        CASTING * results,
+        results + CASTING * weight,
+        results + weight + left + CASTING * results,
+        2 * results + weight + left + CASTING * x.numel,
+        3 * results + weight + left + 2 * x.numel + 2 * weight,
+    )
+    rest = max(0, max(heights) - left - trained)
+    out = tape.op(results, s.compute, (x,), (x,), (rest // 2, rest - rest // 2), trained)
+    tape.drop(*low, x)
+    if bias:
+        summed = tape.op(results, s.compute, (out,), through=True)
+        tape.drop(out)
+        return summed
+    return out
+
+
+def _cast_low(tape: Tape, numel: int, width: int) -> Tensor:
+    """Scale a tensor and cast it to 8 bits: its magnitudes, then it in fp32, scaled, and cut off."""
+    tape.touch(numel * width)
+    wide, scaled = tape.new(numel, 4), tape.new(numel, 4)
+    tape.drop(wide)
+    cut = tape.new(numel, 4)
+    low = tape.new(numel, 1)
+    tape.drop(cut, scaled)
+    return low
 
 
 def _release_cast(tape: Tape, stays: bool, copy: Tensor) -> None:

@@ -114,8 +114,8 @@ class TrainingRun:
             raise InputError(f"--task: {self.task!r} is none of {', '.join((*TASKS, 'serve'))}")
         if self.parallel not in PARALLEL:
             raise InputError(f"--parallel: {self.parallel!r} is none of {', '.join(PARALLEL)}")
-        if self.amp not in ("bf16", "fp16", "none"):
-            raise InputError(f"--amp: {self.amp!r} is none of bf16, fp16, none")
+        if self.amp not in ("bf16", "fp16", "fp8", "none"):
+            raise InputError(f"--amp: {self.amp!r} is none of bf16, fp16, fp8, none")
         if self.quant not in QUANTS:
             raise InputError(f"--quant: {self.quant!r} is none of {', '.join(QUANTS)}")
         _check_agreement(self)
@@ -226,6 +226,8 @@ def _check_agreement(run: TrainingRun) -> None:
         raise InputError(f"--seq {run.seq}: the model knows {run.shape.learned_positions} positions")
     if run.amp == "fp16" and run.dtype == "fp16" and run.method == "full":
         raise InputError("--amp fp16 with --dtype fp16: torch's GradScaler cannot unscale fp16 gradients")
+    if run.amp == "fp8":
+        _check_eight_bits(run)
     _check_targets(run)
     _check_adapters(run)
     _check_method(run)
@@ -330,14 +332,29 @@ def _check_method(run: TrainingRun) -> None:
     if not run.trains.layers or run.method == "badam":
         raise InputError(f"--optim {run.optim}: steps whole weights, not what --method {run.method} trains")
     if run.parallel not in ("none", *(() if optimizer.layerwise else ("ddp",))) or not plain:
-        raise InputError(
-            f"--optim {run.optim}: counted on one card alone, or on each whole without layerwise"
-        )
+        whole = "on one card alone" if optimizer.layerwise else "where each card holds the model whole"
+        raise InputError(f"--optim {run.optim}: steps weights that are not shared out; counted {whole}")
     if optimizer.trainers and run.trainer not in optimizer.trainers:
         those = " or ".join(optimizer.trainers)
         raise InputError(f"--optim {run.optim}: {run.trainer} has none (--trainer {those})")
     if optimizer.layerwise and run.grad_accum > 1:
         raise InputError(f"--optim {run.optim}: steps each weight at once, so not with --grad-accum")
+
+
+def _check_eight_bits(run: TrainingRun) -> None:
+    """Raise InputError where products in 8 bits are not computed, or not counted.
+
+    LLaMA-Factory's step asked for the same blocks with and without its fp8.
+    https://github.com/hiyouga/LLaMA-Factory/blob/v0.9.5/src/llamafactory/hparams/parser.py
+    """
+    if run.trainer == "llamafactory":
+        raise InputError("--amp fp8: LLaMA-Factory's Trainer computes in bf16 all the same (--amp bf16)")
+    if run.method == "qlora" or run.shape.stored:
+        raise InputError("--amp fp8: takes weights of 16 or 32 bits, not quantised ones")
+    if run.parallel not in ("none", "ddp") or run.tp * run.pp * run.shares * run.ep > 1:
+        raise InputError("--amp fp8: counted where each card holds the whole model alone")
+    if run.shape.experts or run.images or run.dora:
+        raise InputError("--amp fp8: not counted with experts, with --images or with --dora")
 
 
 def _check_targets(run: TrainingRun) -> None:

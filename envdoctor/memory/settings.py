@@ -63,6 +63,7 @@ class Settings(NamedTuple):
     cp: int = 1  # cards that share each row, keys and values gathered
     sp: int = 1  # cards that share each row, heads exchanged for it
     prefix: int = 0  # trained keys and values before those of each row
+    eight: bool = False  # products of the layers in FP8, by torchao
     unfrozen: bool = False  # not trained, but nobody said so: autocast keeps its copies of such weights
 
     @property
@@ -172,6 +173,7 @@ def settings_of(run: TrainingRun) -> Settings:
         before=run.virtual if run.method == "prompt" else 0,
         prefix=run.virtual if run.method == "prefix" else 0,
         quant=_quant(run),
+        eight=run.amp == "fp8",
         attn="eager" if run.shape.eager_only and run.attn == "sdpa" else run.attn,
         liger=liger,
         tp=run.tp,

@@ -35,8 +35,8 @@ class Plays:
 
     Which free block serves turns on sizes that lie close together: so once to the letter, layer by layer,
     with cuBLAS's second workspace asked for early, and once late with requests that are a little larger.
-    Where these lie far apart, one of them met what the card does not: two more are made, and so much counts
-    as three of the four reserve.
+    Where these lie far apart, one of them met what the card does not: two more are made, and that side of the
+    middle counts where the play to the letter lies, unless it lies there alone.
     """
 
     def __init__(self, run: TrainingRun, workspace: int, upcasts: bool) -> None:
@@ -58,7 +58,14 @@ class Plays:
             self.found.append(taken)
         if len(self.found) == 2 and max(self.found) > DOUBTED * min(self.found):
             self.found += [way().reserved() for way in self.ways[2:]]
-        return max(self.found) if len(self.found) < len(self.ways) else sorted(self.found)[1]
+        return max(self.found) if len(self.found) < len(self.ways) else self._agreed()
+
+    def _agreed(self) -> int:
+        """The highest of the side where the play to the letter lies, or of the other where it lies alone."""
+        letter, *others = self.found
+        middle = (max(self.found) + min(self.found)) / 2
+        beside = [taken for taken in others if (taken > middle) is (letter > middle)]
+        return max(letter, *beside) if beside else max(others)
 
 
 @lru_cache(maxsize=256)

@@ -184,6 +184,8 @@ def ask(
         if stated.serves
         else _training_run(stated, shape, versions, matrix)
     )
+    if stated.amp == "fp8" and card and card.capability and not card.at_least(8, 9):
+        raise InputError(f"--amp fp8: {card.name} has no products in FP8 (compute capability 8.9)")
     made = f"plain weights become {run.shape.stored} while they are loaded"
     becomes = made if stated.serves and run.shape.stored != shape.stored else ""
     notes = tuple(filter(None, (card.note if card else "", becomes)))

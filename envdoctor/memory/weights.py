@@ -19,6 +19,9 @@ from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.tape import rounded
 
 BLOCK = 64  # weights that share one constant in bitsandbytes' NF4
+CODEBOOK = (
+    1 << 20
+)  # of one matrix of AQLM's: 65,536 groups of eight in 16 bits; wheel:aqlm-1.1.7:aqlm/inference.py
 NESTED = 256  # constants that share one in double quantisation
 
 
@@ -58,6 +61,8 @@ def quantised_blocks(weight: int, outputs: int, quant: str, double_quant: bool) 
     """Bytes of each tensor of a quantised matrix and its constants."""
     if quant == "int8":
         return weight, 4 * outputs
+    if quant == "aqlm":
+        return weight // 4, CODEBOOK, 2 * outputs
     if quant != "nf4":
         return (int(weight * STORED_BYTES[quant]),)
     blocks = -(-weight // BLOCK)

@@ -28,12 +28,14 @@ _WARNS = re.compile(
 
 _INFORMS = re.compile(
     r"[\s>`*-]{0,6}(?:(?:\d{4}-\d\d-\d\d [\d:.]{8,15}: )?I(?:\d{4} \d\d:\d\d:\d\d| (?:tensorflow|external)/)|"
-    r"(?:\([^()\n]{1,60}\) ?)?(?:INFO|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d)"
+    r"(?:\([^()\n]{1,60}\) ?)?(?:INFO|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d|"
+    r"[\w.-]{1,60}:\d{1,9}:\d{1,9} \[\d{1,3}\] NCCL INFO "
+    r"(?:dl\w{1,5} failed|\w{3,8}/Plugin|Failed to open lib))"
 )
 
 
 def informs(line: str) -> bool:
-    """True for a line that the logger of glog, TensorFlow or vLLM marks as information."""
+    """True for what glog, TensorFlow, vLLM, or NCCL of parts it can do without, mark as information."""
     return bool(_INFORMS.match(line))
 
 

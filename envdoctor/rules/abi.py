@@ -34,7 +34,10 @@ _WHICH_TORCH = Remedy(
     " in the image.",
     ('python -c "import torch; print(torch.__version__, torch.__file__)"',),
 )
-_TORCH_NAMESPACES = ("N2at", "K2at", "3c10", "5torch", "4c10d", "c10::", "torch::")
+_TORCH_NAMESPACES = (
+    *("N2at", "K2at", "3c10", "5torch", "4c10d", "c10::", "torch::"),
+    *("aoti_torch_", "torch_dtype_"),  # the stable interface of C
+)
 
 
 def check_extensions(view: View) -> Iterable[Finding]:
@@ -210,7 +213,9 @@ def _flash_attn_remedies(view: View) -> Iterator[Remedy]:
     torch, version = view.torch_minor, view.version("flash-attn")
     glibc = parse_version(view.facts.host.glibc.get() or "")
     python = parse_version(view.python.get() or "")
-    if torch is not None and (spec := releases_for(view.matrix, torch, glibc, python)):
+    if torch is not None and (
+        spec := releases_for(view.matrix, torch, glibc, python, _is_split_release(view))
+    ):
         again = " --force-reinstall --no-deps" if judge(view, "flash-attn", spec).holds is not False else ""
         options = f"--no-build-isolation --no-cache-dir{again}"
         yield Remedy(

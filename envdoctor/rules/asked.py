@@ -11,6 +11,8 @@ from envdoctor.facts.quantities import whole_number
 from envdoctor.values import dataclass
 
 _SITE = re.compile(r"(?:site|dist)-packages[/\\]((?:[\w.-]{1,80}[/\\]){0,12})([\w-]{1,80})\.py$")
+_OPENED = re.compile(r"\b([A-Z]\w{0,120})\(\s{0,20}\Z")
+"""A call of a class whose arguments stand on the next lines."""
 _FROM = re.compile(r"^\s*from\s+([\w.]{1,208})\s+import\b")
 _SET = re.compile(r"^\s*self\.(\w{1,80})\s*(?::[^=]{1,80})?=(?!=)")
 _PASSES_ON = re.compile(r"\(\*\w{1,40}, ?\*\*\w{1,40}\)")
@@ -152,7 +154,9 @@ def _keyword(symptom: Symptom, frames: tuple[Frame, ...]) -> Wanted:
                 return Wanted(Lack.KEYWORD, symptom, keyword, owner=f"{called}.__init__", asker=frame)
             if owner == called:
                 return Wanted(Lack.KEYWORD, symptom, keyword, owner=owner, asker=frame)
-    return Wanted(Lack.KEYWORD, symptom, keyword, owner="" if owner == "__init__" else owner, asker=asker)
+    opened = _OPENED.search(asker.code) if asker and owner == "__init__" else None
+    told = f"{opened[1]}.__init__" if opened else "" if owner == "__init__" else owner
+    return Wanted(Lack.KEYWORD, symptom, keyword, owner=told, asker=asker)
 
 
 def _setter(symptom: Symptom, frames: tuple[Frame, ...]) -> Iterator[Wanted]:

@@ -190,10 +190,10 @@ class _Course:
         return went_on(self._view, finding.id, last)
 
     def _is_outlived(self, finding: Finding) -> bool:
-        """True for lines, no exceptions and all but the last of the text, below which kernels ran."""
+        """True for lines, no tracebacks and all but the last of the text, below which kernels ran."""
         met = set(finding.explains)
         errors = [one for one in self._view.facts.errors if not met.isdisjoint(one.symptoms)]
-        if any(error.frames or error.kind != "line" for error in errors):
+        if any(error.frames or error.kind not in {"line", "logged"} for error in errors):
             return False
         noted = (one for one in self._view.facts.symptoms if one.id in met)
         places = [*(line_of(one.source) for one in noted), *(error.line for error in errors)]

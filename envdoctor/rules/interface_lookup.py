@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import Symptom
@@ -217,10 +217,15 @@ def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
     A method of its own that takes less than what the library passes, or a member that its bases lost.
     """
     class_, _, method = wanted.owner.partition(".")
-    recorded = class_[:1].isupper() and libraries_with(view.matrix.folder, class_)
-    if wanted.lack is Lack.MEMBER and not recorded and (kin := next(_of_kin(view, wanted), None)):
-        yield kin
+    if wanted.lack is Lack.POSITION and not method:
+        yield from _of_patched(view, wanted)
         return
+    recorded = class_[:1].isupper() and libraries_with(view.matrix.folder, class_)
+    if wanted.lack is Lack.MEMBER:
+        kin = _of_ancestors(view, wanted, recorded) if recorded else _of_kin(view, wanted)
+        if first := next(kin, None):
+            yield first
+            return
     for library in ("torch",) if recorded else _DERIVED_FROM if class_[:1].isupper() else ():
         record = load_record(view.matrix.folder, library) if view.installed(library) is not False else None
         if record is None:
@@ -243,6 +248,18 @@ def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
             yield Missing(record, what, spans, wanted, name=wanted.name, sure=False)
 
 
+def _of_patched(view: View, wanted: Wanted) -> Iterator[Missing]:
+    """Yield what is known of a method whose place a function takes that bears its name: `_my_get_samples`."""
+    for library in _DERIVED_FROM:
+        record = load_record(view.matrix.folder, library) if view.installed(library) is not False else None
+        methods = {name.rpartition(".")[2] for name in record.keywords if "." in name} if record else ()
+        for method in methods:
+            patched = len(method) >= DISTINCT and wanted.owner.endswith(f"_{method}")
+            if record and patched and (spans := _fewer(record, method, wanted.count - 1)):
+                what = f"a call of {method}() with fewer arguments"
+                yield Missing(record, what, spans, wanted, sure=False)
+
+
 def _fewer(record: Record, method: str, given: int) -> Spans:
     """Return the releases in which a library's own method of that name takes fewer arguments than given."""
     told = [entries for name, entries in record.keywords.items() if name.endswith(f".{method}")]
@@ -257,6 +274,19 @@ def _of_kin(view: View, wanted: Wanted) -> Iterator[Missing]:
             record = load_record(view.matrix.folder, library) if known else None
             if record and (spans := record.members.get(base, {}).get(wanted.name)):
                 what = f"{wanted.name} of {base}, after which {wanted.owner} is named"
+                yield Missing(record, what, spans, wanted, name=wanted.name, sure=False)
+
+
+def _of_ancestors(view: View, wanted: Wanted, known: Sequence[str]) -> Iterator[Missing]:
+    """Yield what another library says of a base that a library's class is named after: `Trainer`."""
+    starts = [at for at, letter in enumerate(wanted.owner) if letter.isupper()][1:]
+    for base in (wanted.owner[at:] for at in starts):
+        for library in libraries_with(view.matrix.folder, base):
+            if library in known or library not in _DERIVED_FROM or view.installed(library) is False:
+                continue
+            record = load_record(view.matrix.folder, library)
+            if record and (spans := record.members.get(base, {}).get(wanted.name)):
+                what = f"{wanted.name} of {base}, from which {wanted.owner} derives"
                 yield Missing(record, what, spans, wanted, name=wanted.name, sure=False)
 
 

@@ -14,7 +14,7 @@ from envdoctor.matrix import tables
 from envdoctor.matrix.interface_homes import home_of
 from envdoctor.matrix.interface_ranges import places_of, specifier_of
 from envdoctor.matrix.interface_records import Record, Spans, load_record
-from envdoctor.rules.asked import Wanted, module_of, wanted_of
+from envdoctor.rules.asked import Lack, Wanted, module_of, wanted_of
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.generations import askers_after, askers_before, asking_package
@@ -25,6 +25,7 @@ from envdoctor.rules.interface_lookup import (
     record_of,
     specifier_for,
 )
+from envdoctor.rules.overlaid import fork_finding, laid_over, overridden_method, override_finding
 from envdoctor.rules.rows import already_met
 from envdoctor.rules.told_arguments import SYMPTOM as TOLD
 from envdoctor.rules.told_arguments import tells_trouble, told_missing
@@ -51,7 +52,9 @@ def check_missing_interface(view: View) -> Iterable[Finding]:
     for missing in found:
         if (missing.library, missing.what) not in seen:
             seen.add((missing.library, missing.what))
-            if _is_hidden(view, missing):
+            if fork := laid_over(view, missing.library):
+                yield fork_finding(missing, fork, _history(missing, specifier_for(view, missing)))
+            elif _is_hidden(view, missing):
                 if missing.sure:
                     yield _hidden_finding(view, missing)
             elif not is_contradicted(view, missing):
@@ -60,6 +63,8 @@ def check_missing_interface(view: View) -> Iterable[Finding]:
                 yield replace(finding, severity=Severity.WARNING) if told else finding
             elif missing.sure and view.version(missing.library) is not None:
                 yield _stale_finding(view, missing)
+            elif missing.wanted.lack is Lack.MEMBER and _asks_itself(view, missing):
+                yield _namesake_finding(view, missing)
 
 
 def _is_beyond(view: View, missing: Missing) -> bool:
@@ -92,10 +97,13 @@ def _finding(view: View, missing: Missing) -> Finding:
     shown = (Evidence(library, installed, distribution.source),) if installed and distribution else ()
     renamed, own = tuple(_renamed(view, missing)), _is_own_code(view, missing)
     mixed = _asks_itself(view, missing)
+    if mixed and (overridden := overridden_method(missing)):
+        return override_finding(view, missing, overridden)
     return Finding(
         id="INTERFACE-MISSING",
         severity=Severity.ERROR,
-        summary=f"{missing.what}: only {library} {_having(missing, specifier)} it; {_here(view, missing)}",
+        summary=f"{missing.what}: only {library} {_having(missing, specifier)} it; {_here(view, missing)}"
+        f"{_misfit(view, missing)}",
         cause=f"{_history(missing, specifier)} {_asker(view, missing.wanted, library)}",
         evidence=(*shown, Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source)),
         remedies=(
@@ -115,6 +123,16 @@ def _finding(view: View, missing: Missing) -> Finding:
         prior=0.79,
         fallback=True,
     )
+
+
+def _misfit(view: View, missing: Missing) -> str:
+    """Say which package asks, and that its release and the library's are of different times."""
+    asker = asking_package(view, missing.wanted.asker)
+    if not asker or asker == missing.library:
+        return ""
+    told = " ".join(filter(None, (asker, view.version_text(asker))))
+    side = "newer" if _turn(view, missing) == "Upgrade" else "older"
+    return f" ({told}, which asks for it, is too {side.removesuffix('er')} for it: incompatible versions)"
 
 
 def _here(view: View, missing: Missing) -> str:
@@ -169,6 +187,36 @@ def _stale_finding(view: View, missing: Missing) -> Finding:
         sources=(f"wheel:{library}",),
         explains=(missing.symptom.id,),
         prior=0.4,
+        fallback=True,
+    )
+
+
+def _namesake_finding(view: View, missing: Missing) -> Finding:
+    """The library asks for what its own class has: the object is of another class of that name."""
+    library, installed = missing.library, view.version_text(missing.library)
+    owner, since = missing.wanted.owner, missing.record.versions[missing.spans[0][0]]
+    before = {library: f"<{since}"}
+    return Finding(
+        id="INTERFACE-NAMESAKE",
+        severity=Severity.ERROR,
+        summary=(
+            f"{missing.what}: {library} {installed} asks for it and its own {owner} has it, so the object is"
+            f" of another {owner}, of a package written for {library} before {since} (or of the program)"
+        ),
+        cause=(
+            f"{_history(missing, specifier_for(view, missing))} A package that brings a class of that name"
+            f" ({owner}) without deriving it from {library}'s, or stands in for one of its modules, lacks"
+            f" what {library} came to ask for: setfit's, sentence-transformers' or a quantiser's, say."
+        ),
+        evidence=(Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source),),
+        remedies=(
+            Remedy(f"Take {library} from before it.", install_commands(before), before),
+            Remedy("Or upgrade the package whose class it is (the frames above name it)."),
+        ),
+        certainty=Certainty.LIKELY,
+        sources=(f"wheel:{library}",),
+        explains=(missing.symptom.id,),
+        prior=0.75,
         fallback=True,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from envdoctor import lazy_re as re
 from envdoctor.commands import ANY, commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
@@ -17,6 +18,16 @@ from envdoctor.rules.view import View
 from envdoctor.rules.wheels import has_linux_alone, on_linux, system_without_wheel
 
 COMPILED = "a compiled extension of it, which an installation without a build for this torch leaves out"
+
+
+_OF_PROJECTS = re.compile(
+    r"(?:src|utils?|models?|modules?|data|dataset|libs?|tools|configs?|core|common|scripts|app|api|train(?:ing|er)?|"
+    r"inference|eval(?:uation)?|helpers|layers|networks?|nets|loss(?:es)?|metrics|options|engines?|runner|demo|"
+    r"tests?|main|preprocess(?:ing)?|processing)\Z"
+)
+"""Names that projects give to folders and files of their own."""
+_COMPILED = re.compile(r"_(?:cuda|ext|C|cpp|kernels?|ops|lib)$|^_|cuda$")
+"""How modules are named that a project compiles for itself."""
 
 
 def check_missing_modules(view: View) -> Iterable[Finding]:
@@ -85,7 +96,7 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
         remedies=(
             *_elsewhere(name, system, alone),
             *((_same_python(name),) if asked or installed else ()),
-            *((_installing(name, row, compiled),) if known else _finding_out()),
+            *((_installing(name, row, compiled),) if known else _finding_out(module)),
             Remedy(
                 "See which interpreter runs; a launcher (deepspeed, accelerate, torchrun, jupyter) of another"
                 " environment brings its own Python: start it as `python -m`, or install it in this one.",
@@ -127,16 +138,27 @@ def _elsewhere(name: str, system: str, alone: bool) -> Iterator[Remedy]:
         yield on_linux("Run it", why, windows=system == "Windows")
 
 
-def _finding_out() -> Iterable[Remedy]:
+def _finding_out(module: str) -> Iterator[Remedy]:
     """What to do of a module that nobody knows: an index holds strangers' packages under any name."""
-    yield Remedy(
+    own = Remedy(
         "If it is the project's own, install the project (pip install -e .) or run from its root; a compiled"
         " one (a folder ops/ or csrc/ with a setup.py or make.sh) is built there, against this torch."
     )
+    is_own = (_OF_PROJECTS.match(module) or _COMPILED.search(module)) is not None
+    if is_own:
+        yield own
     yield Remedy(
-        "Else install what the project's own instructions name for it;"
-        " what an index has under the module's name may be a stranger's."
+        "Install what the project (or the custom node, the plugin) that imports it lists, with the Python"
+        " that runs it (a portable program brings its own).",
+        ("python -m pip install -r requirements.txt",),
     )
+    if not is_own:
+        yield Remedy(
+            "Mostly a package bears its module's name: see on its page in the index that it is the one meant"
+            " (a stranger's may bear it), then install that.",
+            commands("python -m pip install {}", module.replace("_", "-")),
+        )
+        yield own
 
 
 RULES = (Rule("MODULE-MISSING", "every module that the program imports is installed", check_missing_modules),)

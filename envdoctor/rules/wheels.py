@@ -18,6 +18,7 @@ from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, load_snapshot, p
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.no_packages import missed_as_a_name, of_a_module, of_python
+from envdoctor.rules.passed_over import PASSED_OVER, left_out, of_older_pip
 from envdoctor.rules.ranges import parse_version, range_satisfies, version_satisfies
 from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
@@ -292,6 +293,8 @@ def _suits(have: Availability) -> bool:
 
 def _not_offered(package: Package, asked: str, newest: str, lacking: str, symptom: Symptom) -> Finding:
     why = f": it has no wheel for {lacking} (platform), and no source" if lacking else ""
+    if exact := "" if lacking else left_out(asked, symptom):
+        why = PASSED_OVER
     return Finding(
         id="INDEX-OFFERS-OTHERS",
         severity=Severity.ERROR,
@@ -300,6 +303,7 @@ def _not_offered(package: Package, asked: str, newest: str, lacking: str, sympto
         " this one, lies on another index, or the number was never released there.",
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
+            *(of_older_pip(package.name, exact, symptom) if exact else ()),
             *_offered(package.name, newest),
             Remedy(
                 "Or use a Python that the wanted release supports, a newer pip, or the project's own index or"

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from envdoctor.errors import Unavailable
 from envdoctor.late import import_late
 from envdoctor.solve.policy import LEVELS, Policy
-from envdoctor.solve.problem import Part, Problem, bits_of
+from envdoctor.solve.problem import Demand, Problem, bits_of
 
 import_late("clingo", "traceback")
 
@@ -116,36 +116,49 @@ class Program:
 
     def _write_parts(self) -> None:
         """Write which candidates ask for what; parts that ask for the same of what is left are one."""
+        told: dict[tuple[str, int], list[int]] = {}  # of a package's many releases most ask for the same
+        numbers: dict[Rule, int] = {}
+        every: list[Rule] = []
         for part in self._problem.every_part():
-            asked = tuple(self._asked_by(part))
+            asked: list[int] = []
+            for demand in part.demands:
+                key = part.name, id(demand)
+                if key not in told:
+                    told[key] = []
+                    for rule in self._asked_by(part.name, demand):
+                        if rule not in numbers:
+                            numbers[rule] = len(every)
+                            every.append(rule)
+                        told[key].append(numbers[rule])
+                asked += told[key]
             if not asked:
                 continue
-            new = asked not in self._of
+            new = (*asked,) not in self._of
             on = self._known(*asked)
             if new:
-                self.rules += [(head, (on, *body)) for head, body in asked]
+                self.rules += [(every[one][0], (on, *every[one][1])) for one in asked]
             wanted = (self._known(part.name, part.extra),) if part.extra else ()
             picks = self.picks[part.name]
             self.rules += [((on,), (picks[bit], *wanted)) for bit in bits_of(part.mask)]
 
-    def _asked_by(self, part: Part) -> Iterator[Rule]:
-        """Yield the rules of what a part asks, but for the part itself."""
-        for name, mask, extras, limit, _ in part.demands:
-            if name not in self.needs:
-                continue
-            on, unmet = self._on(self._edges.get((part.name, name), 0)), self._unmet(name, mask)
-            there = (self.needs[name],)
-            if unmet:
-                yield (), on + (there if limit else ()) + unmet
-            if limit:
-                continue
-            if name not in self._problem.sure:
-                yield there, on
-            reserved = self._problem.node(name).reserved & mask
-            if mask & (mask - 1) == 0 and reserved:
-                yield (self._known(name, "welcome", reserved.bit_length() - 1),), ()
-            for extra in extras:
-                yield (self._known(name, extra),), ()
+    def _asked_by(self, owner: str, demand: Demand) -> Iterator[Rule]:
+        """Yield the rules of what a package asks of another, but for who asks."""
+        name, mask, extras, limit, _ = demand
+        if name not in self.needs:
+            return
+        on, unmet = self._on(self._edges.get((owner, name), 0)), self._unmet(name, mask)
+        there = (self.needs[name],)
+        if unmet:
+            yield (), on + (there if limit else ()) + unmet
+        if limit:
+            return
+        if name not in self._problem.sure:
+            yield there, on
+        reserved = self._problem.node(name).reserved & mask
+        if mask & (mask - 1) == 0 and reserved:
+            yield (self._known(name, "welcome", reserved.bit_length() - 1),), ()
+        for extra in extras:
+            yield (self._known(name, extra),), ()
 
     def _write_rows(self) -> None:
         for nogood in self._problem.nogoods:
@@ -170,14 +183,12 @@ class Engine:
         options = EXPLAIN if policy is None else ("--opt-mode=optN", "--models=0", "--configuration=handy")
         self.control = clingo.Control([*options, "--warn=none"])
         with self.control.backend() as backend:
-            for _ in range(told.atoms):
-                backend.add_atom()
             for atoms, body in told.choices:
                 backend.add_rule(atoms, body, choice=True)
             for atoms, body in told.rules:
                 backend.add_rule(atoms, body)
-            for picks in filter(lambda some: len(some) > 1, self.picks.values()):
-                several = backend.add_atom()
+            choices = filter(lambda some: len(some) > 1, self.picks.values())
+            for several, picks in enumerate(choices, told.atoms + 1):  # an atom is there once it is used
                 backend.add_weight_rule([several], 2, [(atom, 1) for atom in picks.values()])
                 backend.add_rule((), (several,))
             for level, weights in told.costs.items():

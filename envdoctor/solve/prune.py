@@ -6,7 +6,7 @@ candidate can replace in any answer (accepted wherever it is, asking no more tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 from envdoctor.solve.nodes import Node
@@ -166,18 +166,21 @@ def _drop_dominated(
     def lighter(theirs: int, ours: int) -> bool:
         return theirs == ours or (hard[theirs] <= hard[ours] and _no_more(groups[theirs][1], groups[ours][1]))
 
+    plain = policy is None or not (node.builds or _is_priced(node, policy))
     survivors = special
     for bit, signature, group in _representatives(node, groups, sets, policy):
         if special >> bit & 1:
             continue
         rivals = kept if len(kept) <= 2 * RIVALS else kept[:RIVALS] + kept[-RIVALS:]
-        if not any(
-            not signature & ~other and lighter(theirs, group) and _no_dearer(node, best, bit, policy)
-            for best, other, theirs in rivals
-        ):
+        for best, refused, theirs in rivals:
+            if signature & refused or not lighter(theirs, group):
+                continue
+            if plain or _no_dearer(node, best, bit, policy):
+                break
+        else:
             survivors |= 1 << bit
             if not node.reserved >> bit & 1:
-                kept.append((bit, signature, group))
+                kept.append((bit, ~signature, group))
     problem.masks[node.name] = survivors
 
 
@@ -220,18 +223,32 @@ def _representatives(
 ) -> list[tuple[int, int, int]]:
     """Return the preferred candidate of each group and acceptance pattern, most preferred first."""
     mask = sum(held for held, _ in groups)
-    near = _is_priced(node, policy)
     group_of = {bit: group for group, (held, _) in enumerate(groups) for bit in bits_of(held)}
+    patterns = _patterns(node, mask, tuple(sets))
+    if policy is not None and _is_priced(node, policy):
+        return _cheapest(node, patterns, group_of, policy)
+    apart = mask if node.builds is not None else node.reserved
+    found = []
+    for block, signature in patterns:
+        while block:
+            bit = block.bit_length() - 1
+            found.append((bit, signature, group_of[bit]))
+            block &= ~(1 << bit if apart >> bit & 1 else groups[group_of[bit]][0] & ~apart)
+    return sorted(found, reverse=True)
+
+
+def _cheapest(
+    node: Node, patterns: Iterable[tuple[int, int]], group_of: Mapping[int, int], policy: Policy
+) -> list[tuple[int, int, int]]:
+    """Return the representatives where what stands there decides what a candidate costs."""
     found: dict[tuple[int, ...], tuple[int, int, int]] = {}
-    for block, signature in _patterns(node, mask, tuple(sets)):
+    for block, signature in patterns:
         for bit in bits_of(block):
             apart = node.builds is not None or node.reserved >> bit & 1
             key = (signature, group_of[bit], bit) if apart else (signature, group_of[bit])
-            if not near or key not in found or not _no_dearer(node, found[key][0], bit, policy):
+            if key not in found or not _no_dearer(node, found[key][0], bit, policy):
                 found[key] = (bit, signature, group_of[bit])
-    if near and policy is not None:
-        return sorted(found.values(), key=lambda one: policy.cost(node, one[0]))
-    return sorted(found.values(), reverse=True)
+    return sorted(found.values(), key=lambda one: policy.cost(node, one[0]))
 
 
 def _patterns(node: Node, mask: int, sets: tuple[int, ...]) -> list[tuple[int, int]]:

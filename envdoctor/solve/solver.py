@@ -60,7 +60,7 @@ def solve(goal: Goal, window: int | None = WINDOWS[0], clashing: Collection[str]
     """
     policy = policy_of(goal)
     picks, further = _read_off(goal, policy, window, clashing)
-    if picks is not None or _nearby_clash(goal, policy):
+    if picks is not None or _roots_clash(goal, policy, None) or _nearby_clash(goal, policy):
         return picks
     return further() or _widened(partial(_search, goal, policy), None if goal.least_change else window)
 

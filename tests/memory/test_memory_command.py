@@ -158,7 +158,7 @@ def test_lengths_beyond_the_learned_positions_are_left_out(capsys: pytest.Captur
         (["--optim", "adamw_magic"], "--optim adamw_magic: not known; nearest: adam"),
         (["--optim", "muon"], "transformers has none (--trainer llamafactory or ms-swift or axolotl)"),
         (["--optim", "galore_adamw", "--method", "lora"], "steps whole weights"),
-        (["--optim", "galore_adamw", "--gpus", "2", "--parallel", "zero2"], "counted on one card"),
+        (["--optim", "galore_adamw", "--gpus", "2", "--parallel", "zero2"], "not shared out"),
         (["--optim", "lomo", "--grad-accum", "2"], "so not with --grad-accum"),
         (["--method", "prefix"], "peft refuses it with gradient checkpointing"),
         (["--method", "lisa"], "--trained-layers"),

@@ -157,3 +157,53 @@ def test_axolotls_kernels_save_only_what_a_block_is_given(capsys: pytest.Capture
 def test_weights_of_two_widths_are_stepped_one_after_the_other(capsys: pytest.CaptureFixture[str]) -> None:
     step = parts(ask(capsys, "--trainer", "axolotl", "--optim", "galore_adamw"))["optimizer step"]
     assert step == pytest.approx(2 * 4 * TABLE, rel=0.01)  # the table's own in fp32, no layer's beside it
+
+
+def test_products_in_eight_bits_keep_each_input_and_cast_by_way_of_fp32(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    adapted = ["--method", "lora", "--no-grad-ckpt", "--seq", "1024", "--dtype", "fp32"]
+    wide, low = (ask(capsys, *adapted, "--amp", amp) for amp in ("bf16", "fp8"))
+    copies = 2 * 16 * (LAYER - 2 * 2048)  # autocast's of the layers' weights, of which the product needs none
+    inputs = 2 * 16 * 1024 * (5 * 2048 + 8192)  # in 16 bits; that of attention's last one was kept before
+    kept = [parts(one)["activations kept"] for one in (wide, low)]
+    assert kept[0] - kept[1] == pytest.approx(copies - inputs, rel=0.01)
+    full = ["--seq", "256", "--no-grad-ckpt"]
+    peaks = [ask(capsys, *full, "--amp", amp)["phases"]["forward"] for amp in ("bf16", "fp8")]
+    assert peaks[1] - peaks[0] == pytest.approx(9 * 8192 * 2048, rel=0.1)  # a matrix while it is cast
+    told = " ".join(ask(capsys, *full, "--amp", "fp8")["assumptions"])
+    assert "ENABLE_FSDP_FLOAT8_ALL_GATHER=false" in told
+    assert "bf16 left unset" in told
+    assert "ALL_GATHER" not in " ".join(
+        ask(capsys, *full, "--amp", "fp8", "--trainer", "axolotl")["assumptions"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--trainer", "llamafactory"], "computes in bf16 all the same"),
+        (["--method", "qlora"], "not quantised ones"),
+        (["--gpus", "2", "--parallel", "fsdp"], "holds the whole model alone"),
+        (["--gpu", "A100 80GB"], "no products in FP8"),
+    ],
+)
+def test_products_in_eight_bits_are_refused_with_a_sentence(
+    arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["memory", *MODEL, "--amp", "fp8", *arguments]) == 2
+    assert why in capsys.readouterr().err
+
+
+def test_adapters_on_weights_in_other_bits_are_uncertain(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = {"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
+              "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
+              "tie_word_embeddings": True, "quantization_config": {"quant_method": "aqlm"}}  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert main(["memory", "--model", str(tmp_path), "--method", "lora", *STACK]) in (0, 1)
+    answer = json.loads(capsys.readouterr().out)
+    assert "weights stored as aqlm" in answer["uncertain"]
+    codes = 2 * TABLE + 16 * ((LAYER - 2 * 2048) / 4 + 7 * (1 << 20))  # and a codebook of each matrix
+    assert parts(answer)["weights"] == pytest.approx(codes, rel=0.01)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +14,7 @@ from envdoctor.memory import find_shape, predict
 from envdoctor.memory.caching import CachingAllocator, OutOfRoom
 from envdoctor.memory.replay import Replay
 from envdoctor.memory.run import TrainingRun
+from envdoctor.memory.sharded_replay import Plays
 from envdoctor.memory.uneven import widths_of
 
 RUN = TrainingRun(
@@ -111,3 +114,24 @@ def test_a_micro_batch_that_finds_what_it_found_before_is_counted_alike(
     assert known.reserved() == anew.reserved()
     assert known.heap.small == anew.heap.small
     assert known.closed or method == "full"
+
+
+@pytest.mark.parametrize(
+    ("taken", "counts"),
+    [
+        ((100, 110), 110),  # near enough: the higher
+        ((100, 82, 101, 81), 101),  # the side of the play to the letter, where one more lies there
+        ((100, 121, 102, 120), 102),
+        ((100, 121, 122, 120), 122),  # alone it does not count
+        ((120, 100, 101, 99), 101),
+    ],
+)
+def test_of_plays_that_lie_far_apart_the_side_of_the_letter_counts(
+    taken: tuple[int, ...], counts: int
+) -> None:
+    plays = Plays(RUN, 0, False)
+    plays.ways = tuple(
+        lambda n=n: SimpleNamespace(reserved=lambda enough=inf: n)  # type: ignore[misc,assignment]
+        for n in (*taken, *[0] * (4 - len(taken)))
+    )
+    assert plays.highest(inf) == counts

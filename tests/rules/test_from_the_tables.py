@@ -123,3 +123,93 @@ def test_in_wsl_no_kernel_module_is_built() -> None:
     line = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"
     assert "DRIVER-SMI-FAILED" in found(line)
     assert next(iter(found(f"WSL2, Ubuntu 22.04\n{line}"))) == "DRIVER-SMI-FAILED-WSL"
+
+
+def test_a_function_in_a_methods_place_is_answered_by_the_method() -> None:
+    line = "TypeError: _unsloth_get_batch_samples() takes 3 positional arguments but 4 were given\n"
+    assert "transformers" in found(f"transformers 4.50.0\n{line}")["INTERFACE-MISSING"].remedies[0].pins
+
+
+def test_a_library_that_asks_for_what_its_own_class_has_met_another_class_of_that_name() -> None:
+    frame = '  File "/x/site-packages/transformers/utils/notebook.py", line 295, in on_train_begin\n'
+    frame += "    args.eval_strategy\n"
+    line = "AttributeError: 'TrainingArguments' object has no attribute 'eval_strategy'\n"
+    told = found(f"transformers: 4.41.0\nTraceback (most recent call last):\n{frame}{line}")[
+        "INTERFACE-NAMESAKE"
+    ]
+    assert told.remedies[0].pins == {"transformers": "<4.41.0"}
+
+
+def test_no_flash_attn_whose_wheel_is_of_the_other_abi_is_advised() -> None:
+    symbol = "_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+    text = f"torch 2.6.0+cu124\nflash-attn 2.8.2\nflash_attn_2_cuda.so: undefined symbol: {symbol}\n"
+    assert found(text)["ABI-FLASH-ATTN"].remedies[0].pins == {"flash-attn": ">=2.7.4,<=2.7.4.post1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "identity"),
+    [
+        ("bitsandbytes 0.45.3\nversion `GLIBCXX_3.4.32' not found\n", "GLIBCXX-BITSANDBYTES"),
+        ("cpu_adam cuda is missing or is incompatible with installed torch\n", "DS-OP-INCOMPATIBLE"),
+        (
+            "WSL2\nreturn tensor.pin_memory()\nRuntimeError: CUDA error: out of memory\n",
+            "OOM-PINNED-WSL",
+        ),
+        (
+            "accelerate launch train_dreambooth_sd3.py\ntorch.cuda.OutOfMemoryError: CUDA out of memory.\n",
+            "OOM-DIFFUSERS-TRAINING",
+        ),
+        ("AttributeError: 'Catcher' object has no attribute 'attention_type'\n", "ATTRIBUTE-MISSING"),
+        ("Uninstalling torch-2.1.0 ... Installing torch-2.0.1\n", "PIP-REPLACES-TORCH"),
+        ("function 'cdequantize_blockwise_fp32' not found\n", "BNB-FUNCTION"),
+        ("exits with return code = -7\n", "EXIT-BUS-ERROR"),
+        ("WSL2\nLoading model ...\nKilled\n", "HOST-OOM-WSL"),
+        ("deepspeed 0.9.5\nzero_hpz_partition_size\nextra fields not permitted\n", "DS-ZEROPP-KEYS"),
+        ("bitsandbytes 0.45.3\nversion `GLIBC_2.34' not found\n", "GLIBC-BITSANDBYTES"),
+        (
+            "transformers 4.48\ngptqmodel 1.7\nImportError: Loading a GPTQ quantized model requires the"
+            " auto-gptq library (`pip install auto-gptq`)\n",
+            "GPTQMODEL-TRANSFORMERS-OLD",
+        ),
+        (
+            "[sgl_kernel] CRITICAL: Could not load any common_ops library!\n"
+            "ImportError: libnvrtc.so.12: cannot open shared object file\n",
+            "SGL-KERNEL-CUDA",
+        ),
+    ],
+)
+def test_the_closest_cause_comes_first(text: str, identity: str) -> None:
+    assert next(iter(found(text))) == identity
+
+
+def test_wsl_alone_is_no_error() -> None:
+    assert not any("WSL" in identity for identity in found("WSL2, Ubuntu 22.04, RTX 3090, driver 551.23\n"))
+
+
+def test_a_companion_of_torch_is_foreseen_in_the_variant_that_is_asked_for() -> None:
+    error = "OSError: torchaudio/lib/libtorchaudio.abi3.so: undefined symbol: torch_dtype_float4_e2m1fn_x2\n"
+    told = found(f"torch 2.10.0+cu130\ntorchaudio 2.11.0\n{error}")["ABI-TORCHAUDIO"]
+    assert told.remedies[0].pins == {"torchaudio": "==2.10.0"}
+
+
+def test_what_follows_is_brought_to_what_is_pinned() -> None:
+    line = "flashinfer-cubin version (0.6.0) does not match flashinfer version (0.5.3).\n"
+    assert found(line)["FLASHINFER-PARTS"].remedies[0].pins == {"flashinfer-cubin": "==0.5.3"}
+
+
+def test_a_sharded_run_is_not_told_to_shard() -> None:
+    run = "8x A100 80GB\ntorchrun --nproc_per_node 8 tuning.py --enable_fsdp --model_name Llama-2-70b\n"
+    told = found(f"{run}CUDA out of memory\n")
+    assert not {"MEM-WEIGHTS", "OOM-DATA-PARALLEL"} & set(told)
+
+
+@pytest.mark.parametrize(
+    ("text", "certainty"),
+    [
+        ("torch 1.12.1\nRTX 3090\n", "likely"),
+        ("torch 1.12.1+cu102\nRTX 3090\n", "certain"),
+        ("torch 2.6.0\nRTX 5090\n", "certain"),
+    ],
+)
+def test_what_one_build_of_a_release_lacks_is_certain_only_of_that_build(text: str, certainty: str) -> None:
+    assert found(text)["TORCH-ARCH"].certainty.value == certainty

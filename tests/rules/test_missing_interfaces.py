@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from declared import pasted
 
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.findings import Finding
@@ -182,3 +183,36 @@ def test_a_module_that_every_release_has_was_not_imported_or_another_bears_the_n
     assert set(found) == {"INTERFACE-STALE"}
     assert "scipy alone does not bring that module" in found["INTERFACE-STALE"].summary
     assert found["INTERFACE-STALE"].remedies[0].text.endswith("import scipy.signal")
+
+
+def test_an_override_that_takes_less_than_its_library_gives_is_of_another_time() -> None:
+    found = pasted(
+        "Traceback (most recent call last):\n"
+        '  File "/venv/lib/python3.12/site-packages/transformers/trainer.py", line 2474, in _inner\n'
+        "    loss = self.training_step(model, inputs, num_items_in_batch)\n"
+        "TypeError: Trainer.training_step() takes 3 positional arguments but 4 were given\n"
+    )["INTERFACE-MISSING"]
+    assert "overrides training_step" in found.summary
+    assert "num_items_in_batch=None, **kwargs" in found.remedies[0].text
+    assert found.remedies[1].pins == {"transformers": "<4.46.0"}
+
+
+def test_a_fork_in_the_same_namespace_is_told_first() -> None:
+    found = pasted(
+        "!pip install -U transformers adapter-transformers\n"
+        "ImportError: cannot import name 'check_peft_version' from 'transformers.utils' (/x/a.py)\n"
+    )["INTERFACE-STALE"]
+    assert "adapter-transformers" in found.summary
+    assert "pip uninstall -y adapter-transformers transformers" in found.remedies[0].commands
+
+
+def test_a_member_of_another_librarys_base_class_tells_which_release_has_it() -> None:
+    line = "AttributeError: 'GRPOTrainer' object has no attribute 'current_gradient_accumulation_steps'\n"
+    assert "of Trainer, from which GRPOTrainer derives" in pasted(line)["INTERFACE-MISSING"].summary
+
+
+def test_a_module_that_nobody_knows_is_had_from_the_project_or_under_its_name() -> None:
+    found = pasted("ModuleNotFoundError: No module named 'quirky_thing'\n")["MODULE-MISSING"]
+    assert "python -m pip install quirky-thing" in found.remedies[1].commands
+    own = pasted("ModuleNotFoundError: No module named 'quirky_cuda'\n")["MODULE-MISSING"]
+    assert not any("quirky" in command for one in own.remedies for command in one.commands)

@@ -70,6 +70,8 @@ class FlashAttnWheelRow(Row):
     """The least C library."""
     arch_list: tuple[Annotated[str, forms.SM], ...]
     """The architectures compiled."""
+    mislabelled: tuple[Minor, ...] = ()
+    """Those of `torch` whose wheels for the old C++ ABI were built with the new one, and do not load."""
 
 
 @fact

@@ -35,9 +35,11 @@ class PackageTraitRow(Row):
 
     KIND: ClassVar = "package_trait"
 
-    name: Package
+    name: Text
     """The package."""
     marks: tuple[str, ...] = ()
     """How the attributes begin that it puts on the modules and parameters of others."""
     from_source: bool = False
     """True where it is run from its repository as a rule, so that a development version says nothing."""
+    over: Text | None = None
+    """The distribution over whose modules it lays its own: a fork, a variant or a stranger of that name."""

@@ -1,0 +1,99 @@
+"""What hides a library: a class that overrides its method, a distribution that overwrites its files."""
+
+from __future__ import annotations
+
+from envdoctor import lazy_re as re
+from envdoctor.commands import commands, install_commands
+from envdoctor.facts.names import normalise
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
+from envdoctor.rules.asked import Lack
+from envdoctor.rules.interface_lookup import Missing
+from envdoctor.rules.view import View
+
+_GIVEN = re.compile(r"[(,]?\s*([A-Za-z_]\w{0,60})\s*(?=[,)])")
+"""What is given by position, or by its own name, in a call."""
+
+
+def overridden_method(missing: Missing) -> str:
+    """Return the method of its own object that a library calls otherwise than the object's class has it."""
+    method = missing.wanted.owner.rpartition(".")[2]
+    code = missing.wanted.asker.code if missing.wanted.asker else ""
+    of_call = missing.wanted.lack in (Lack.POSITION, Lack.KEYWORD, Lack.NEEDED)
+    return method if of_call and f"self.{method}(" in code else ""
+
+
+def override_finding(view: View, missing: Missing, method: str) -> Finding:
+    """The library calls a method of its own class, and who overrides it wrote it for another release."""
+    library, record = missing.library, missing.record
+    first = missing.spans[-1][0]
+    code = missing.wanted.asker.code if missing.wanted.asker else ""
+    given = _GIVEN.findall(code.partition(f"self.{method}(")[2])
+    added = missing.name or (given[-1] if given else "")
+    with_it = f"with {added}" if added else "with other arguments"
+    taking = f"{added}=None" if added else "*args"
+    pins = {library: f"<{record.versions[first]}"} if first else {}
+    installed = view.version_text(library)
+    told = f"{library} {installed}" if installed else library
+    return Finding(
+        id="INTERFACE-MISSING",
+        severity=Severity.ERROR,
+        summary=f"{missing.wanted.owner}() does not take what {told} calls it with: a class that overrides"
+        f" {method} (a subclass in the code or package that runs) is incompatible with this version of"
+        f" {library}, which calls {method} {with_it} since {record.versions[first]}",
+        cause=f"{library} calls self.{method}, and its own {method} takes that; what is called instead is the"
+        " override of a class that was written for another release.",
+        evidence=(Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source),),
+        remedies=(
+            Remedy(
+                f"Upgrade the package whose class overrides {method} to a release of that time; in code of"
+                f" your own let the override take it: def {method}(self, …, {taking}, **kwargs)."
+            ),
+            *(
+                [Remedy(f"Or downgrade (pin) {library} to before it.", install_commands(pins), pins)]
+                if pins
+                else []
+            ),
+        ),
+        certainty=Certainty.LIKELY,
+        sources=(f"wheel:{library}",),
+        explains=(missing.symptom.id,),
+        prior=0.85,
+        fallback=True,
+    )
+
+
+def laid_over(view: View, library: str) -> tables.PackageTraitRow | None:
+    """Return the distribution, installed or asked for, that lays its files over those of a library."""
+    asked = {normalise(one.partition("[")[0]) for one in view.asked_of_installers}
+    rows = (row for row in view.matrix.rows(tables.PackageTraitRow) if row.over == library)
+    return next((row for row in rows if view.installed(row.name) or row.name in asked), None)
+
+
+def fork_finding(missing: Missing, row: tables.PackageTraitRow, history: str) -> Finding:
+    """Two distributions share one namespace: whichever was installed last overwrote files of the other."""
+    library, fork = missing.library, row.name
+    return Finding(
+        id="INTERFACE-STALE",
+        severity=Severity.ERROR,
+        summary=f"{missing.what}: {fork} (a fork or variant of {library}) installs into the same namespace"
+        f" and overwrites files of {library}, so that modules of two releases are mixed",
+        cause=f"{history} {fork} and {library} bring the same"
+        " package; what one installs the other overwrites, and uninstalling one removes files of both.",
+        evidence=(Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source),),
+        remedies=(
+            Remedy(
+                f"Uninstall both, then reinstall the one that is meant ({library}, not {fork}), and restart.",
+                (
+                    *commands("pip uninstall -y {} {}", fork, library),
+                    *commands("pip install --no-cache-dir {}", library),
+                ),
+            ),
+            Remedy(f"Where {fork} is needed: keep it in an environment of its own, without {library}."),
+        ),
+        certainty=Certainty.LIKELY,
+        rows=(row.id,),
+        sources=(row.source,),
+        explains=(missing.symptom.id,),
+        prior=0.8,
+    )
