@@ -60,7 +60,7 @@ EIGHT_BITS_STEPPED = (
     "without FSDP set ACCELERATE_FP8_ENABLE_FSDP_FLOAT8_ALL_GATHER=false: else accelerate gives the layers"
     " new weights, which the optimizer that was made before does not step"
 )
-"""accelerate 1.15 with torchao 0.18: three runs on an H200 kept no states of those weights."""
+"""accelerate 1.15 with torchao 0.18: two runs on an H200 kept no states of those weights."""
 GROWING = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
 USUAL_SHORTEST = 0.35
 """Of the length: the shortest row where nothing is told of the data."""
