@@ -56,6 +56,8 @@ class _Asked:
     missing: set[str] = field(default_factory=set)
     """Variables that hold nothing, for the name was looked up in vain."""
     delegated: set[str] = field(default_factory=set)
+    failing: set[str] = field(default_factory=set)
+    """Functions of its own that do nothing but fail: to be given one helps nobody."""
 
     def ends(self, body: Iterable[ast.stmt]) -> set[_End]:
         """Return how these statements may end, one after the other."""
@@ -96,7 +98,10 @@ class _Asked:
             ):
                 self.tables[ast.unparse(held)] = (ast.Constant(self.asked),)
                 return {_End.FAILS if self._in_vain(value) else _End.FALLS}
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            case ast.FunctionDef(name=name, body=body):
+                self.failing |= {name} if self.ends(body) == {_End.FAILS} else set()
+                return {_End.FALLS}
+            case ast.AsyncFunctionDef() | ast.ClassDef():
                 return {_End.FALLS}
             case _:
                 return {_End.FAILS if self._in_vain(node) else _End.FALLS}
@@ -128,6 +133,8 @@ class _Asked:
                 self.delegated.add(self.makers[name])
                 return _End.FAILS
             case None | ast.Constant(value=None):
+                return _End.FAILS
+            case ast.Name(id=name) if name in self.failing:
                 return _End.FAILS
             case _:
                 return _End.FAILS if self._in_vain(value) else _End.GIVES
@@ -224,11 +231,14 @@ def told_in(held: ast.expr, tables: _Tables, partly: bool = False, depth: int = 
             return _of_all(parts, tables, partly, depth, True)
         case ast.Starred(value=inner):
             return told_in(inner, tables, partly, depth)
-        case ast.DictComp(
-            key=key, generators=[ast.comprehension(target=ast.Name(id=name), iter=each, ifs=[])]
-        ):
-            spelled = told_in(each, tables, partly, depth)
-            return None if spelled is None else _spelled(key, name, spelled)
+        case ast.DictComp(key=key, generators=[ast.comprehension(target=target, iter=each, ifs=[])]):
+            names = target.elts if isinstance(target, ast.Tuple) else [target]
+            columns = [_column(each, place if len(names) > 1 else -1, tables) for place in range(len(names))]
+            texts = (told_in(one, tables, partly, depth) if one is not None else None for one in columns)
+            spelled = (
+                _spelled(key, name, some) for name, some in zip(names, texts, strict=True) if some is not None
+            )
+            return next((one for one in spelled if one is not None), None)
         case _:
             text = ast.unparse(held)
             own: frozenset[str] | None = frozenset() if _OWN_NAMES.fullmatch(text) else None
@@ -255,8 +265,19 @@ def _of_all(
     return frozenset(found)
 
 
-def _spelled(key: ast.expr, name: str, each: Iterable[str]) -> frozenset[str] | None:
+def _column(each: ast.expr, place: int, tables: _Tables) -> ast.expr | None:
+    """Return what stands at one place of the rows that a loop goes over; its items where they are no rows."""
+    told = tables.get(each.id, ()) if isinstance(each, ast.Name) else (each,)
+    if place < 0:
+        return each
+    rows = told[-1].elts if told and isinstance(told[-1], (ast.List, ast.Tuple)) else []
+    plain = [row.elts[place] for row in rows if isinstance(row, ast.Tuple) and place < len(row.elts)]
+    return ast.List(plain) if plain and len(plain) == len(rows) else None
+
+
+def _spelled(key: ast.expr, target: ast.expr, each: Iterable[str]) -> frozenset[str] | None:
     """Return the keys that a comprehension makes of texts."""
+    name = target.id if isinstance(target, ast.Name) else ""
     parts = key.values if isinstance(key, ast.JoinedStr) else [key]
     plain = [one.value if isinstance(one, ast.FormattedValue) else one for one in parts]
     if not all(

@@ -60,7 +60,9 @@ def _fault(view: View, gpu: Gpu) -> _Fault | bool | None:
         if runs_on(archs, capability):
             return False
         shown = Evidence("torch's architectures", " ".join(archs), _where(view))
-        return _Fault(gpu, f"this torch holds code for {' '.join(archs)} only", row, (shown,))
+        in_none = row is not None and judge(view, "torch", row.builds).holds is False
+        sure = Certainty.CERTAIN if in_none or _is_told_build(view) else Certainty.LIKELY
+        return _Fault(gpu, f"this torch holds code for {' '.join(archs)} only", row, (shown,), sure)
     return (_fault_of_version(view, gpu, row) or _supposed_fault(view, gpu, row)) if row else None
 
 
@@ -102,6 +104,12 @@ def _is_told_of(view: View) -> bool:
     """True when what is told of a build belongs to the torch at hand: an exact one, or one that failed."""
     exact = view.version("torch") is not None or view.facts.distribution("torch") is None
     return exact or bool(symptoms(view, *NO_KERNEL))
+
+
+def _is_told_build(view: View) -> bool:
+    """True where it is told which build of the release runs: another variant or conda's has other code."""
+    told = view.facts.environment.builds.get("torch", {})
+    return "arch_list" in told or "assumed" not in view.torch_build
 
 
 def _where(view: View) -> str:

@@ -12,7 +12,7 @@ from envdoctor.facts import Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.interface_homes import home_of
-from envdoctor.matrix.interface_ranges import specifier_of
+from envdoctor.matrix.interface_ranges import places_of, specifier_of
 from envdoctor.matrix.interface_records import Record, Spans, load_record
 from envdoctor.rules.asked import Lack, Wanted, module_of, wanted_of
 from envdoctor.rules.base import Rule, Skip
@@ -228,9 +228,10 @@ def _is_hidden(view: View, missing: Missing) -> bool:
 
 
 def _apart(missing: Missing) -> str:
-    """Return the whole name of a module that its package does not import itself, else nothing."""
-    path = f"{missing.module}.{missing.name}"
-    own = path in missing.record.names and missing.name not in missing.record.names.get(missing.module, {})
+    """Return the whole name of a module that not every release of its package brings itself, else nothing."""
+    record, path = missing.record, f"{missing.module}.{missing.name}"
+    brought = places_of(record.names.get(missing.module, {}).get(missing.name, ()))
+    own = path in record.names and len(brought) < len(record.versions)
     return path if own and "has no attribute" in missing.symptom.text else ""
 
 

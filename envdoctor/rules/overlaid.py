@@ -20,7 +20,7 @@ def overridden_method(missing: Missing) -> str:
     method = missing.wanted.owner.rpartition(".")[2]
     code = missing.wanted.asker.code if missing.wanted.asker else ""
     of_call = missing.wanted.lack in (Lack.POSITION, Lack.KEYWORD, Lack.NEEDED)
-    return method if of_call and re.search(rf"\bself\.{re.escape(method)}\(", code) else ""
+    return method if of_call and f"self.{method}(" in code else ""
 
 
 def override_finding(view: View, missing: Missing, method: str) -> Finding:

@@ -132,6 +132,10 @@ def test_what_is_imported_for_types_alone_is_no_name_of_a_module_that_brings_non
         ("{}    if name in globals():\n        return globals()[name]\n    raise ValueError\n", set()),
         ("_OLD: dict = {{**{{f'{{a}}': 1 for a in ['Angle']}}}}\n{}    try:\n        old = _OLD[name]\n"
          "    except KeyError:\n        raise AttributeError from None\n    return old\n", {"Angle"}),
+        ("_ROWS = [('Angle', ''), ('Arc', '')]\n_OLD = {{}}\n_OLD.update({{n: x for n, x in _ROWS}})\n"
+         "{}    return _OLD[name]\n", {"Angle", "Arc"}),
+        ("_OLD = {{'Angle': 1}}\n{}    def gone():\n        raise ValueError\n    if name in _OLD:\n"
+         "        return gone\n    raise AttributeError\n", set()),
         ("_OLD = {{'Angle': 1}}\n{}    if (old := _OLD.get(name)) is None:\n        raise ValueError\n"
          "    globals()[name] = old\n    return globals()[name]\n", {"Angle"}),
         ("def f(): ...\nfor one in core:\n    globals()[one] = 1\n", {"f", "**"}),

@@ -67,7 +67,7 @@ def test_the_same_wheel_on_a_newer_system_is_fine() -> None:
     ("torch", "releases"),
     [
         ("2.3", ">=2.5.8,<=2.7.4.post1"),
-        ("2.6", ">=2.7.4"),
+        ("2.6", ">=2.7.4,<=2.7.4.post1"),
         ("2.7", ">=2.8.0.post1"),
         ("2.8", ">=2.8.3"),
         ("2.9", None),

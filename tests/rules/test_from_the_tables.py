@@ -201,3 +201,15 @@ def test_a_sharded_run_is_not_told_to_shard() -> None:
     run = "8x A100 80GB\ntorchrun --nproc_per_node 8 tuning.py --enable_fsdp --model_name Llama-2-70b\n"
     told = found(f"{run}CUDA out of memory\n")
     assert not {"MEM-WEIGHTS", "OOM-DATA-PARALLEL"} & set(told)
+
+
+@pytest.mark.parametrize(
+    ("text", "certainty"),
+    [
+        ("torch 1.12.1\nRTX 3090\n", "likely"),
+        ("torch 1.12.1+cu102\nRTX 3090\n", "certain"),
+        ("torch 2.6.0\nRTX 5090\n", "certain"),
+    ],
+)
+def test_what_one_build_of_a_release_lacks_is_certain_only_of_that_build(text: str, certainty: str) -> None:
+    assert found(text)["TORCH-ARCH"].certainty.value == certainty
