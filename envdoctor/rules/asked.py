@@ -11,7 +11,7 @@ from envdoctor.facts.quantities import whole_number
 from envdoctor.values import dataclass
 
 _SITE = re.compile(r"(?:site|dist)-packages[/\\]((?:[\w.-]{1,80}[/\\]){0,12})([\w-]{1,80})\.py$")
-_OPENED = re.compile(r"\b([A-Z]\w{0,120})\(\s{0,20}\Z")
+_OPENED = re.compile(r"\b([A-Z]\w{0,120})\(\s{0,20}$")
 """A call of a class whose arguments stand on the next lines."""
 _FROM = re.compile(r"^\s*from\s+([\w.]{1,208})\s+import\b")
 _SET = re.compile(r"^\s*self\.(\w{1,80})\s*(?::[^=]{1,80})?=(?!=)")

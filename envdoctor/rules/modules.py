@@ -23,7 +23,7 @@ COMPILED = "a compiled extension of it, which an installation without a build fo
 _OF_PROJECTS = re.compile(
     r"(?:src|utils?|models?|modules?|data|dataset|libs?|tools|configs?|core|common|scripts|app|api|train(?:ing|er)?|"
     r"inference|eval(?:uation)?|helpers|layers|networks?|nets|loss(?:es)?|metrics|options|engines?|runner|demo|"
-    r"tests?|main|preprocess(?:ing)?|processing)\Z"
+    r"tests?|main|preprocess(?:ing)?|processing)$"
 )
 """Names that projects give to folders and files of their own."""
 _COMPILED = re.compile(r"_(?:cuda|ext|C|cpp|kernels?|ops|lib)$|^_|cuda$")
@@ -144,7 +144,7 @@ def _finding_out(module: str) -> Iterator[Remedy]:
         "If it is the project's own, install the project (pip install -e .) or run from its root; a compiled"
         " one (a folder ops/ or csrc/ with a setup.py or make.sh) is built there, against this torch."
     )
-    is_own = (_OF_PROJECTS.match(module) or _COMPILED.search(module)) is not None
+    is_own = (_OF_PROJECTS.fullmatch(module) or _COMPILED.search(module)) is not None
     if is_own:
         yield own
     yield Remedy(
