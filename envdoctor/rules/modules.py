@@ -154,9 +154,8 @@ def _finding_out(module: str) -> Iterator[Remedy]:
     )
     if not is_own:
         yield Remedy(
-            "Mostly a package bears its module's name: see on its page in the index that it is the one meant"
-            " (a stranger's may bear it), then install that.",
-            commands("python -m pip install {}", module.replace("_", "-")),
+            "Mostly a package bears its module's name: look at its page in the index whether"
+            f" {module.replace('_', '-')} is the one meant (a stranger's may bear it), before you install it."
         )
         yield own
 
