@@ -77,6 +77,8 @@ def run_checks(
         kept.extend(left)
     if facts.origin == "paste":
         kept = _as_shown(view, end, kept)
+    if UNEXPLAINED in chosen and end and end.frames and all(one.severity is Severity.NOTE for one in kept):
+        kept.extend(_unexplained(view, end, kept, settled))  # what accounted for it has been outlived
     kept = [_as_warned(facts, finding) for finding in kept]
     if REPORTED in facts.notes:
         kept = _as_reported(kept)

@@ -21,7 +21,7 @@ def undefined(lib: str, symbol: str):
     ("torch", "flash", "symbol", "pin"),
     [
         ("2.7.1", "2.7.4.post1", OLD_ABI, {"flash-attn": ">=2.8.0.post1"}),
-        ("2.6.0", "2.6.3", NEW_ABI, {"flash-attn": ">=2.7.4"}),
+        ("2.6.0", "2.6.3", NEW_ABI, {"flash-attn": ">=2.7.4,<=2.7.4.post1"}),
         ("2.3.0", "2.5.7", SET_DEVICE_INT, {"flash-attn": ">=2.5.8,<=2.7.4.post1"}),
     ],
 )

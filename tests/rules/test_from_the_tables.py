@@ -213,3 +213,31 @@ def test_a_sharded_run_is_not_told_to_shard() -> None:
 )
 def test_what_one_build_of_a_release_lacks_is_certain_only_of_that_build(text: str, certainty: str) -> None:
     assert found(text)["TORCH-ARCH"].certainty.value == certainty
+
+
+def test_what_accounted_for_the_end_and_was_outlived_leaves_it_unexplained() -> None:
+    outlived = (
+        "ERROR 06-13 20:58:45 [fa_utils.py:171] Cannot use FA version 2 is not supported due to FA2 is only"
+    )
+    went_on = "INFO 06-13 20:59:45 [cuda.py:234] Using FLASHINFER attention backend.\n"
+    frame = '  File "/x/site-packages/flashinfer/prefill.py", line 2480, in run\n    self.paged_run(*args)\n'
+    text = f"{outlived} supported on devices with compute capability >= 8\n{went_on}"
+    text += f"Traceback (most recent call last):\n{frame}"
+    assert any(one.severity.value == "error" for one in found(text).values())
+
+
+@pytest.mark.parametrize(
+    ("text", "identity"),
+    [
+        ("slurm_script: line 30: USER_: unbound variable\n", "SHELL-UNBOUND"),
+        ("# Is `GLIBC_2.38` a hard requirement?\n\nI am on Ubuntu 22.\n", "GLIBC-OLD"),
+    ],
+)
+def test_no_text_that_tells_of_trouble_is_green(text: str, identity: str) -> None:
+    assert identity in found(text)
+
+
+def test_a_build_that_waits_for_another_is_no_lock_left_behind() -> None:
+    line = "INFO file_baton.py:48: waiting for baton release at /x/aiter/jit/build/lock_module_moe_sorting\n"
+    assert "EXTENSION-LOCK" not in found(line)
+    assert "EXTENSION-LOCK" in found('  File "/x/torch/utils/file_baton.py", line 43, in wait\n')
