@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envdoctor.commands import pip_install
+from envdoctor.commands import commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Remedy
 from envdoctor.rules.ranges import parse_version
@@ -32,7 +32,8 @@ def of_older_pip(name: str, exact: str, symptom: Symptom) -> Iterator[Remedy]:
     text = (
         "Use a pip before 24.1, which refuses releases whose metadata is invalid (such as `torch (>=1.7.*)`)."
     )
-    yield Remedy(text, ("python -m pip install 'pip<24.1'", f"python -m pip install {name}=={exact}"))
+    release = commands("python -m pip install {}", f"{name}=={exact}")
+    yield Remedy(text, ("python -m pip install 'pip<24.1'", *release))
     told = [text.strip() for text in symptom.captured.get("offered", "").split(",")]
     for mended in [one for one in told if one.startswith(f"{exact}.post")][-1:]:
         yield Remedy(f"Or the mended release {mended}.", pip_install(f"{name}=={mended}"))

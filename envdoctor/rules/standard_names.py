@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import pip_install
+from envdoctor.commands import commands, pip_install
 from envdoctor.facts import ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.calendar import package_facts
@@ -150,7 +150,7 @@ def _of_version(view: View, error: ErrorSeen, held: _Held) -> tuple[str, str, li
             f"{who} was written for Python {held.until} and older.",
             [
                 Remedy(f"Upgrade {who}: a newer release does without {held.name}.", upgrade),
-                Remedy(f"Or use Python {held.until}.", (f"uv venv --python {held.until}",)),
+                Remedy(f"Or use Python {held.until}.", commands("uv venv --python {}", held.until)),
             ],
         )
     if since is None:
@@ -161,7 +161,7 @@ def _of_version(view: View, error: ErrorSeen, held: _Held) -> tuple[str, str, li
         [
             Remedy(
                 f"Make an environment with Python {held.since} or newer.",
-                (f"uv venv --python {max(('3.12', held.since), key=lambda one: int(one[2:]))}",),
+                commands("uv venv --python {}", max(("3.12", held.since), key=lambda one: int(one[2:]))),
             ),
             Remedy(f"Or take an older release of {who}, which still supports this Python."),
         ],
