@@ -241,3 +241,9 @@ def test_a_build_that_waits_for_another_is_no_lock_left_behind() -> None:
     line = "INFO file_baton.py:48: waiting for baton release at /x/aiter/jit/build/lock_module_moe_sorting\n"
     assert "EXTENSION-LOCK" not in found(line)
     assert "EXTENSION-LOCK" in found('  File "/x/torch/utils/file_baton.py", line 43, in wait\n')
+
+
+def test_a_package_that_is_there_is_not_gone() -> None:
+    line = "Requirement already satisfied: pyairports in ./env/lib (from outlines) (2.1.1)\n"
+    assert not any("PYAIRPORTS" in identity for identity in found(line))
+    assert "PYAIRPORTS-GONE" in found("ERROR: No matching distribution found for pyairports\n")
