@@ -111,8 +111,6 @@ _BOUND = re.compile(r"([<>=~!]+)\s*(\d+(?:\.\d+)*)")
 _EXACT = re.compile(r"(?<![\w.-])([A-Za-z0-9][\w.-]*)(?:\[[\w,-]+\])?==(\d[\w.+!]*)")
 
 _BACKEND = re.compile(r"--torch-backend=(?P<variant>cu\d{2,3}|cpu)\b")
-_IN_VARIANTS = ("torch", "torchvision", "torchaudio")
-"""What PyTorch's index has a build of for each variant, told by its local version."""
 
 
 def foresee(remedy: Remedy, installations: Installations) -> dict[str, str] | None:
@@ -127,7 +125,10 @@ def foresee(remedy: Remedy, installations: Installations) -> dict[str, str] | No
     said = " ".join(remedy.commands)
     exact = {normalise(name): version.rstrip(".") for name, version in _EXACT.findall(said)}
     if variant := _BACKEND.search(said):
-        exact |= {n: f"{v}+{variant[1]}" for n, v in exact.items() if n in _IN_VARIANTS and "+" not in v}
+        from envdoctor.matrix.torch_wheels import COMPANIONS
+
+        built = {name for name, version in exact.items() if "+" not in version} & {"torch", *COMPANIONS}
+        exact |= {name: f"{exact[name]}+{variant[1]}" for name in built}
     open_ = {n: spec for n, spec in pins.items() if n not in NOT_PACKAGES and n not in exact}
     alone = any("--no-deps" in command for command in remedy.commands)
     asked = open_ | ({} if alone else {name: f"=={version}" for name, version in exact.items()})

@@ -250,14 +250,18 @@ def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
 
 def _of_patched(view: View, wanted: Wanted) -> Iterator[Missing]:
     """Yield what is known of a method whose place a function takes that bears its name: `_my_get_samples`."""
-    for library in _DERIVED_FROM:
-        record = load_record(view.matrix.folder, library) if view.installed(library) is not False else None
-        methods = {name.rpartition(".")[2] for name in record.keywords if "." in name} if record else ()
-        for method in methods:
-            patched = len(method) >= DISTINCT and wanted.owner.endswith(f"_{method}")
-            if record and patched and (spans := _fewer(record, method, wanted.count - 1)):
-                what = f"a call of {method}() with fewer arguments"
-                yield Missing(record, what, spans, wanted, sure=False)
+    folder, words = view.matrix.folder, wanted.owner.split("_")
+    methods = (name for at in range(1, len(words)) if len(name := "_".join(words[at:])) >= DISTINCT)
+    named = (
+        (m, library) for m in methods for c in _PATCHED for library in libraries_with(folder, f"{c}.{m}")
+    )
+    for method, library in dict.fromkeys(named):
+        if library not in _DERIVED_FROM or view.installed(library) is False:
+            continue
+        record = load_record(folder, library)
+        if record and (spans := _fewer(record, method, wanted.count - 1)):
+            what = f"a call of {method}() with fewer arguments"
+            yield Missing(record, what, spans, wanted, sure=False)
 
 
 def _fewer(record: Record, method: str, given: int) -> Spans:
@@ -309,6 +313,8 @@ def _joined(all_spans: Iterable[Spans]) -> Spans:
     return spans_of(places_of(span for spans in all_spans for span in spans))
 
 
+_PATCHED = ("Trainer", "PreTrainedModel", "GenerationMixin", "Accelerator")
+"""Classes whose methods other packages put functions of their own in the place of."""
 _DERIVED_FROM = ("transformers", "trl", "peft", "accelerate", "sentence-transformers", "diffusers")
 """Libraries whose classes the code of models and trainers derives from."""
 

@@ -131,8 +131,8 @@ def _misfit(view: View, missing: Missing) -> str:
     if not asker or asker == missing.library:
         return ""
     told = " ".join(filter(None, (asker, view.version_text(asker))))
-    side = "newer" if _turn(view, missing) == "Upgrade" else "older"
-    return f" ({told}, which asks for it, is too {side.removesuffix('er')} for it: incompatible versions)"
+    side = "new" if _turn(view, missing) == "Upgrade" else "old"
+    return f" ({told}, which asks for it, is too {side} for it: incompatible versions)"
 
 
 def _here(view: View, missing: Missing) -> str:

@@ -19,8 +19,7 @@ PASSED_OVER = (
 def left_out(asked: str, symptom: Symptom) -> str:
     """Return the exact release that was asked for where it is listed, or lies between those; else empty."""
     exact = parse_version(asked.removeprefix("==")) if asked.startswith("==") else None
-    told = (parse_version(text.strip()) for text in symptom.captured.get("offered", "").split(","))
-    offered = [one for one in told if one is not None]
+    offered = [one for text in _offered(symptom) if (one := parse_version(text)) is not None]
     if exact is None:
         return ""
     between = any(one < exact for one in offered) and any(one > exact for one in offered)
@@ -34,6 +33,9 @@ def of_older_pip(name: str, exact: str, symptom: Symptom) -> Iterator[Remedy]:
     )
     release = commands("python -m pip install {}", f"{name}=={exact}")
     yield Remedy(text, ("python -m pip install 'pip<24.1'", *release))
-    told = [text.strip() for text in symptom.captured.get("offered", "").split(",")]
-    for mended in [one for one in told if one.startswith(f"{exact}.post")][-1:]:
+    for mended in [one for one in _offered(symptom) if one.startswith(f"{exact}.post")][-1:]:
         yield Remedy(f"Or the mended release {mended}.", pip_install(f"{name}=={mended}"))
+
+
+def _offered(symptom: Symptom) -> list[str]:
+    return [text.strip() for text in symptom.captured.get("offered", "").split(",")]
