@@ -336,16 +336,19 @@ def handed_up(node: ast.ClassDef) -> frozenset[str] | None:
 
 
 def handed_on(function: Function) -> ast.expr | None:
-    """Return what a function hands the rest of its arguments on to, where it returns what that answers."""
+    """Return what a function hands the rest of its arguments on to: what it returns, else the only one."""
     rest = function.args.kwarg
-    match function.body[-1]:
-        case ast.Return(value=ast.Call(func=called, keywords=given)) if rest is not None:
-            whole = any(
-                isinstance(k.value, ast.Name) and k.arg is None and k.value.id == rest.arg for k in given
-            )
-            return called if whole and all(map(_is_kind, function.decorator_list)) else None
-        case _:
-            return None
+    if rest is None or not all(map(_is_kind, function.decorator_list)):
+        return None
+    last = function.body[-1]
+    calls = [one for one in ast.walk(function) if isinstance(one, ast.Call) and _is_given(one, rest.arg)]
+    if isinstance(last, ast.Return) and last.value in calls:
+        return last.value.func if isinstance(last.value, ast.Call) else None
+    return calls[0].func if len(calls) == 1 else None
+
+
+def _is_given(call: ast.Call, rest: str) -> bool:
+    return any(k.arg is None and isinstance(k.value, ast.Name) and k.value.id == rest for k in call.keywords)
 
 
 def _is_kind(decorator: ast.expr) -> bool:
@@ -359,10 +362,29 @@ def imported_in(function: Function) -> Scope:
 
 
 def standing_for(function: Function, called: Bound) -> Bound:
-    """Return what a function stands for that hands the rest of its arguments on to a library's callable."""
+    """Return what a function stands for that hands the rest of its arguments on to a library's callable.
+
+    Where it does not return what that answers, its own answer is another.
+    """
     if not called.path or called.instance or called.path.rpartition(".")[2] == function.name:
         return UNKNOWN
-    return Bound(called.path, taken=frozenset(argument.arg for argument in named_in(function.args)))
+    taken = frozenset((*(argument.arg for argument in named_in(function.args)), *_taken_out(function)))
+    last = function.body[-1]
+    returned = isinstance(last, ast.Return) and getattr(last.value, "func", None) is handed_on(function)
+    return Bound(called.path, taken=taken if returned else taken | {""}, open=not returned)
+
+
+def _taken_out(function: Function) -> Iterator[str]:
+    """Yield what a function takes out of the rest of its arguments."""
+    rest = function.args.kwarg.arg if function.args.kwarg else ""
+    for node in ast.walk(function):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name), attr="pop"), args=[ast.Constant(str(key)), *_]
+            ) if name == rest:
+                yield key
+            case _:
+                pass
 
 
 def made_by(called: Bound) -> Bound:

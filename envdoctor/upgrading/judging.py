@@ -50,7 +50,7 @@ from envdoctor.upgrading.gone import (
 )
 from envdoctor.upgrading.held import Held, held_by
 from envdoctor.upgrading.known_settings import KnownSettings
-from envdoctor.upgrading.paths import is_module_alone, is_open, passed_on, stands
+from envdoctor.upgrading.paths import is_module_alone, is_open, passed_on_until, stands
 from envdoctor.upgrading.renames import Renames, holds, is_taken_by_new
 from envdoctor.upgrading.unsaid import function_unsaid, methods_unsaid
 from envdoctor.upgrading.uses import ALL, NAMED, OWNERLESS, WHOSEVER, Kind, Use, is_telling
@@ -221,11 +221,11 @@ class Judge:
             return found
         spans: Spans = record.names.get(module, {}).get(name, ()) if record else ()
         spans = spans or (record.modules.get(path, ()) if record else ())
-        made_up = record is not None and not self.renames.closes(module, move) and is_open(record, path, move)
+        made_up = record is not None and is_open(record, path, move)
         if record is not None and (made_up or stands(record, path, move)):
             return None
-        if record is not None and (home := passed_on(record, spans, move, path)):
-            return Break(use, path, record.versions[spans[-1][1] + 1], home, warned=True)
+        if record is not None and (until := passed_on_until(record, spans, move, path)):
+            return Break(use, path, until, self._instead(record, move, path, name), warned=True)
         since = gone_since(record, spans, move) if record and spans else None
         if since is not None:
             return Break(use, path, since, self._instead(record, move, path, name))
@@ -304,17 +304,29 @@ class Judge:
         return None if since is None else Break(use, shown, since, certainty=Certainty.LIKELY)
 
     def _derived(self, use: Use) -> Break | None:
-        """Judge a setting of a class that is named as deriving from one of a library that moves.
+        """Judge a setting of a class that is named as deriving from one of a library that moves, or a member.
 
-        `SentenceTransformerTrainingArguments` takes what `TrainingArguments` does.
+        `SentenceTransformerTrainingArguments` takes what `TrainingArguments` does. `SFTTrainer` has what the
+        `Trainer` has that its own library imports.
         """
         short = use.path.rpartition(".")[2]
         own = self.library(use.path)
+        if use.kind is Kind.MEMBER and is_class(short) and own not in self.moves:
+            return self._of_above(use, short, load_record(self.matrix.folder, own))
         for library, move in self.moves.items() if use.kind is Kind.KEYWORD and is_class(short) else ():
             record = load_record(self.matrix.folder, library) if library != own else None
             above = base_of(record, short) if record else ""
             if record and above:
                 return self._keyword(replace(use, path=f"{record.root}.{above}", unsure=True), record, move)
+        return None
+
+    def _of_above(self, use: Use, short: str, own: Record | None) -> Break | None:
+        for library, move in self.moves.items() if own else ():
+            record = load_record(self.matrix.folder, library)
+            known = own.imports.get(record.root, {}) if own and record else {}
+            above = max((name for name in known if short.endswith(name)), key=len, default="")
+            if record and above in record.members:
+                return self._member(replace(use, path=f"{record.root}.{above}"), record, move)
         return None
 
     def _handed_on(self, use: Use, owner: str, record: Record, move: Move) -> Break | None:
