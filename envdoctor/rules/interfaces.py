@@ -361,12 +361,12 @@ def _other_side(view: View, missing: Missing) -> Iterator[Remedy]:
             name = missing.name or missing.module
             text = f"{record.library}, up to its last release that was read, asks for {name}: uninstall it"
             yield Remedy(f"{text} where nothing needs it.", commands("pip uninstall -y {}", record.library))
-        without = releases_without(record.versions, spans) if spans else None
-        if without and not already_met(view, pins := {record.library: without}):
+        for without in releases_without(record.versions, spans):
+            if already_met(view, pins := {record.library: without}):
+                continue
+            text = f"{'Use' if dated else 'Or'} a release of {record.library} that does not ask for it."
             dated = False
-            yield Remedy(
-                f"Use a release of {record.library} that does not ask for it.", install_commands(pins), pins
-            )
+            yield Remedy(text, install_commands(pins), pins)
     if dated:
         yield from _other_time(view, missing)
 
@@ -460,12 +460,12 @@ def _askers(view: View, missing: Missing) -> Iterator[Record]:
             yield record
 
 
-def releases_without(versions: Sequence[str], spans: Spans) -> str | None:
-    """Return the releases before the first that asks, or else those after the last; None when all ask."""
-    first, last = min(s[0] for s in spans), max(s[1] for s in spans)
-    if last < len(versions) - 1:
-        return f">={versions[last + 1]}"
-    return f"<{versions[first]}" if first > 0 else None
+def releases_without(versions: Sequence[str], spans: Spans) -> Iterator[str]:
+    """Yield the releases after the last that asks, and those before the first; none where all ask."""
+    if spans and (last := max(s[1] for s in spans)) < len(versions) - 1:
+        yield f">={versions[last + 1]}"
+    if spans and (first := min(s[0] for s in spans)) > 0:
+        yield f"<{versions[first]}"
 
 
 def _having(missing: Missing, specifier: str) -> str:
