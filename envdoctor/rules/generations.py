@@ -73,7 +73,7 @@ def _finding(view: View, wanted: Wanted) -> Finding | None:
     here = f"{told_release(view, owner)} here" if owner else "what is called"
     asking = told_release(view, asker) if asker else "the code that asks"
     if users:
-        asking += f" ({', '.join(told_release(view, name) for name in users[:_NAMED])} use it)"
+        asking += f" (of what is here, {', '.join(told_release(view, name) for name in users[:_NAMED])} may)"
     asker = asker or next(iter(users), "")
     return Finding(
         id=ID,
