@@ -64,7 +64,7 @@ def _has_it(view: View, wanted: Wanted) -> bool:
 def _finding(view: View, wanted: Wanted) -> Finding | None:
     owner, asker = _owner(view, wanted), asking_package(view, wanted.asker)
     asker = "" if asker == owner else asker
-    users = [] if asker or wanted.asker else _users(view, owner)
+    users = [] if asker or wanted.asker else users_of(view, owner)
     what = _what(wanted)
     if is_standard(view, wanted.module):
         return None  # which Python has the name, or whose file hides the module, is told elsewhere
@@ -93,7 +93,7 @@ def _finding(view: View, wanted: Wanted) -> Finding | None:
     )
 
 
-def _users(view: View, owner: str) -> list[str]:
+def users_of(view: View, owner: str) -> list[str]:
     """Return what is listed of the stack and requires the owner, maybe in an extra: what is older first.
 
     Where no traceback tells who asks it is one of these, as a rule; of torch all of them would be.

@@ -17,7 +17,7 @@ from envdoctor.matrix.interface_records import Record, Spans, load_record
 from envdoctor.rules.asked import Lack, Wanted, module_of, wanted_of
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
-from envdoctor.rules.generations import askers_after, askers_before, asking_package
+from envdoctor.rules.generations import askers_after, askers_before, asking_package, told_release, users_of
 from envdoctor.rules.interface_lookup import (
     Missing,
     find_missing,
@@ -298,7 +298,8 @@ def _asker(view: View, wanted: Wanted, library: str) -> str:
     """Say who asks, as far as the traceback tells."""
     frame = wanted.asker
     if frame is None:
-        return "Whatever asks for it was written for those releases."
+        users = ", ".join(told_release(view, name) for name in users_of(view, library)[:_NAMED])
+        return "Whatever asks for it was written for those releases" + (f": {users}, say." if users else ".")
     record = asking_library(view, frame)
     if record is None:
         return f"{_short(frame)} asks for it: it was written for those releases, an incompatible version."
@@ -374,7 +375,7 @@ def _other_side(view: View, missing: Missing) -> Iterator[Remedy]:
 def _other_time(view: View, missing: Missing) -> Iterator[Remedy]:
     """Offer the asking library's releases from before what is missed came, or from after it went."""
     library, versions = missing.library, missing.record.versions
-    asker = asking_package(view, missing.wanted.asker)
+    asker = _who_asks(view, missing)
     if not asker or asker == library:
         return
     first, last = missing.spans[0][0], missing.spans[-1][1]
@@ -392,6 +393,13 @@ def _other_time(view: View, missing: Missing) -> Iterator[Remedy]:
             f"Or raise {asker} to a release from after {library} {versions[last + 1]}, which went without it."
         )
         yield Remedy(text, install_commands(pins), pins)
+
+
+def _who_asks(view: View, missing: Missing) -> str:
+    """Return the package that asks: by the traceback, else what is listed, uses the library and may."""
+    if missing.wanted.asker is not None:
+        return asking_package(view, missing.wanted.asker)
+    return next(iter(users_of(view, missing.library)), "")
 
 
 def _turn(view: View, missing: Missing) -> str:
@@ -437,6 +445,8 @@ def _is_own_code(view: View, missing: Missing) -> bool:
     return bool(missing.wanted.owner) if frame is None else asking_library(view, frame) is None
 
 
+_NAMED = 3
+"""How many packages that may ask are named."""
 _ASKING = 12
 """Libraries that are looked at for who asks, where no traceback tells."""
 _OFTEN = (
