@@ -363,7 +363,11 @@ def of_one_time(view: View, owner: str, asker: str) -> Iterator[Remedy]:
     """Offer the releases of the one from the day of the other, as far as versions are told."""
     for known, sought in ((asker, owner), (owner, asker)):
         version = view.version(known)
-        day = day_of(view, known, str(version)) or day_of(view, known, version.base_version) if version else None
+        day = (
+            day_of(view, known, str(version)) or day_of(view, known, version.base_version)
+            if version
+            else None
+        )
         fitting = newest_on(view, sought, day) if day is not None else None
         if day is not None and fitting and fitting != str(view.version(sought)):
             pins = {sought: f"=={fitting}"}
