@@ -365,11 +365,18 @@ def _other_side(view: View, missing: Missing) -> Iterator[Remedy]:
         for without in releases_without(record.versions, spans):
             if already_met(view, pins := {record.library: without}):
                 continue
-            text = f"{'Use' if dated else 'Or'} a release of {record.library} that does not ask for it."
             dated = False
+            where = "" if _is_told(view, record.library, missing) else f"Where {record.library} asks for it: "
+            use = "use" if where else "Use"
+            text = f"{where}{use} a release of {record.library} that does not ask for it."
             yield Remedy(text, install_commands(pins), pins)
     if dated:
         yield from _other_time(view, missing)
+
+
+def _is_told(view: View, library: str, missing: Missing) -> bool:
+    """True where the report names the library: by a frame, or in what is installed."""
+    return missing.wanted.asker is not None or view.facts.distribution(library) is not None
 
 
 def _other_time(view: View, missing: Missing) -> Iterator[Remedy]:
@@ -388,7 +395,8 @@ def _other_time(view: View, missing: Missing) -> Iterator[Remedy]:
             f"Or take a release of {asker} from before {library} {versions[first]}, which cannot ask for it."
         )
         yield Remedy(text, install_commands(pins), pins)
-    if last < len(versions) - 1 and (pins := askers_after(view, asker, library, versions[last + 1])):
+    pins = askers_after(view, asker, library, versions[last + 1]) if last < len(versions) - 1 else {}
+    if pins and not already_met(view, pins):
         text = (
             f"Or raise {asker} to a release from after {library} {versions[last + 1]}, which went without it."
         )
