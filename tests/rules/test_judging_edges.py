@@ -22,11 +22,11 @@ from envdoctor.facts import (
 from envdoctor.matrix import load_matrix
 from envdoctor.rules.architectures import _known_since
 from envdoctor.rules.asked import Lack, Wanted
+from envdoctor.rules.asking_side import releases_without
 from envdoctor.rules.base import Skip
 from envdoctor.rules.conditions import UNKNOWN, Answer, _judge_setting
 from envdoctor.rules.driver import check_driver_for_torch
 from envdoctor.rules.generations import _owner
-from envdoctor.rules.interfaces import releases_without
 from envdoctor.rules.libcuda import CONTAINER_IMAGE, check_container_cuda
 from envdoctor.rules.libraries import _is_older
 from envdoctor.rules.listing import explained_checks
