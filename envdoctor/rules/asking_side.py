@@ -43,6 +43,7 @@ def who_asks_in_words(view: View, wanted: Wanted, library: str) -> str:
 
 
 def update_of_asker(view: View, missing: Missing) -> Remedy:
+    """Offer a newer release of the one that asks."""
     asker = asking_package(view, missing.wanted.asker)
     if asker and asker != missing.library:
         return Remedy(f"Or upgrade {asker}, whose code asks for it.", commands("pip install -U {}", asker))
