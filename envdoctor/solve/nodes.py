@@ -11,12 +11,12 @@ from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.markers import decide
 from envdoctor.matrix.snapshot import Package, Snapshot
 from envdoctor.matrix.tables.conditions import ConditionRow
-from envdoctor.solve.file_judge import FileJudge
 from envdoctor.solve.overrides import overridden
 from envdoctor.solve.requests import Request
 from envdoctor.solve.variants import Build, builds_of, driver_allows
 from envdoctor.solve.versions import clauses, satisfies, spec_mask
 from envdoctor.target.cards import Card
+from envdoctor.target.file_judge import FileJudge
 from envdoctor.target.resolve import Target
 from envdoctor.values import dataclass
 
@@ -131,7 +131,7 @@ class Context:
         """True when the snapshot's marker of that number holds on the target."""
         known = self._markers.get(number)
         if known is None:
-            known = self._markers[number] = decide(self.snapshot.markers[number], self.environment)
+            known = self._markers[number] = decide(self.snapshot.marker(number), self.environment)
         return known
 
 
@@ -264,7 +264,7 @@ class Node:
         """Return what the files of a release ask of Python, as they write it."""
         for versions, files in self.package.file_groups():
             if versions >> place & 1:
-                return [self.context.snapshot.pythons[file.python][0] for file in files if file.python >= 0]
+                return [self.context.snapshot.python(file.python)[0] for file in files if file.python >= 0]
         return []
 
     @cached_property
@@ -323,11 +323,11 @@ class Node:
 
     @cached_property
     def _pinned_prereleases(self) -> int:
-        exact = (place for place, (spec, _) in enumerate(self.package.raw["S"]) if spec.startswith("=="))
         pinned = 0
-        for place in exact:
-            mask = self.package.spec_mask(place)
-            pinned |= mask if mask & (mask - 1) == 0 else 0
+        for number, spec in enumerate(self.package.specs):
+            if " ==" in spec:
+                mask = self.package.spec_mask(number)
+                pinned |= mask if mask & (mask - 1) == 0 else 0
         return pinned & self.package.prereleases
 
     @cached_property
