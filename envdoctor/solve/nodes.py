@@ -85,6 +85,10 @@ class Context:
         self._before: Mapping[str, Node | None] = {}
         self.files = FileJudge(snapshot, target, self.options.allow_source)
         self._markers: dict[int, bool] = {-1: True}
+        self.literals: dict[tuple[str, str, bool, bool], Any] = {}
+        """Conditions of rows as the solver takes them, once read (by `rows.py`)."""
+        self.forbidden: dict[frozenset[str], list[Any]] = {}
+        """What rows forbid among packages, once read (by `rows.py`)."""
         if like is not None and like.files.judges_as(self.files):
             self.files, self._markers = like.files, like._markers
             if like.snapshot is self.snapshot and like.target == target and self._asks_as(like.options):
@@ -217,7 +221,9 @@ class Node:
     @cached_property
     def days(self) -> list[int]:
         """Per version: the day from which it or a newer one was out, so that age never falls with version."""
-        return [*accumulate(reversed(self.package.days), min)][::-1]
+        days = self.package.days
+        rising = sorted(days)
+        return days if days == rising else [*accumulate(reversed(days), min)][::-1]
 
     @cached_property
     def bans(self) -> list[Ban]:
