@@ -364,11 +364,17 @@ def _other_side(view: View, missing: Missing) -> Iterator[Remedy]:
         without = releases_without(record.versions, spans) if spans else None
         if without and not already_met(view, pins := {record.library: without}):
             dated = False
-            yield Remedy(
-                f"Use a release of {record.library} that does not ask for it.", install_commands(pins), pins
-            )
+            where = "" if _is_told(view, record.library, missing) else f"Where {record.library} asks for it: "
+            use = "use" if where else "Use"
+            text = f"{where}{use} a release of {record.library} that does not ask for it."
+            yield Remedy(text, install_commands(pins), pins)
     if dated:
         yield from _other_time(view, missing)
+
+
+def _is_told(view: View, library: str, missing: Missing) -> bool:
+    """True where the report names the library: by a frame, or in what is installed."""
+    return missing.wanted.asker is not None or view.facts.distribution(library) is not None
 
 
 def _other_time(view: View, missing: Missing) -> Iterator[Remedy]:
