@@ -19,6 +19,7 @@ from envdoctor.rules.asking_side import (
     is_own_code,
     other_side,
     turn_to,
+    update_of_asker,
     who_asks_in_words,
 )
 from envdoctor.rules.base import Rule, Skip
