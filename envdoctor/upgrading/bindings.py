@@ -343,7 +343,7 @@ def handed_on(function: Function) -> ast.expr | None:
     last = function.body[-1]
     calls = [one for one in ast.walk(function) if isinstance(one, ast.Call) and _is_given(one, rest.arg)]
     if isinstance(last, ast.Return) and last.value in calls:
-        return last.value.func if isinstance(last.value, ast.Call) else None
+        return last.value.func
     return calls[0].func if len(calls) == 1 else None
 
 
