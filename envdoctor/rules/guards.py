@@ -61,7 +61,13 @@ _KNOWN_CALLS = {
     "callable": ("{} can be called", "{} cannot be called"),
 }
 """What a call asks of its argument (or of its owner), and how it is said either way."""
-_PLACES = {"exists": "file or folder", "isfile": "file", "is_file": "file", "isdir": "folder", "is_dir": "folder"}
+_PLACES = {
+    "exists": "file or folder",
+    "isfile": "file",
+    "is_file": "file",
+    "isdir": "folder",
+    "is_dir": "folder",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +112,11 @@ def _terms(node: ast.expr, holds: bool) -> Iterator[tuple[ast.expr, bool]]:
     elif isinstance(node, ast.BoolOp) and any(isinstance(value, ast.BoolOp) for value in node.values):
         last = node.values[-1]
         nested = isinstance(last, ast.BoolOp)
-        yield from _terms(last, holds) if nested else [(node if holds and isinstance(node.op, ast.Or) else last, holds)]
+        yield from (
+            _terms(last, holds)
+            if nested
+            else [(node if holds and isinstance(node.op, ast.Or) else last, holds)]
+        )
     else:
         yield node, holds
 
@@ -222,7 +232,9 @@ class _Speaker:
         if called in _KNOWN_CALLS:
             owner = term.func.value if isinstance(term.func, ast.Attribute) else term
             asked = _named(term.args[0] if term.args else owner)
-            return Said(_KNOWN_CALLS[called][not holds].format(asked), () if holds else _at_its_path(called, asked))
+            return Said(
+                _KNOWN_CALLS[called][not holds].format(asked), () if holds else _at_its_path(called, asked)
+            )
         return Said(f"{_text(term)} {'holds' if holds else 'does not hold'}")
 
     def _package(self, word: str, asked: str, present: bool) -> Said:
