@@ -258,7 +258,11 @@ def _unfolded(line: str) -> str:
     for part in _JOINTS.split(line):
         frame = _JOINED_FRAME.match(part)
         shown = ("  ", "    ", "") if frame else ("",)
-        parts += [f"{lead}{text}" for lead, text in zip(shown, frame.groups() if frame else [part]) if text]
+        parts += [
+            f"{lead}{text}"
+            for lead, text in zip(shown, frame.groups() if frame else [part], strict=False)
+            if text
+        ]
     return "\n".join(parts)
 
 
