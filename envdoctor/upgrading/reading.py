@@ -16,18 +16,16 @@ from envdoctor.upgrading.bindings import (
     annotated_in,
     answering,
     fields_of,
-    handed_on,
-    imported_in,
     instance_of,
     last_names,
     looked_up,
     named_in,
     place_of,
-    standing_for,
 )
 from envdoctor.upgrading.classes import Brought, called_after, class_of, plain_base, with_handing
 from envdoctor.upgrading.expressions import Expressions
 from envdoctor.upgrading.guarding import branches, condition_of, fallbacks, guarded_by, handling
+from envdoctor.upgrading.handing import handed_on, imported_in, standing_for
 from envdoctor.upgrading.held import Held, holds_nothing
 from envdoctor.upgrading.uses import Kind, Read, Use
 
