@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from envdoctor.fact_files import Folder
 from envdoctor.findings import Certainty
-from envdoctor.matrix import tables
+from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.interface_records import load_record
 from envdoctor.upgrading.breaks import Break, by_rename
 from envdoctor.upgrading.gone import Move
