@@ -6,7 +6,7 @@ What no recorded interface answers is at least told with both packages and the r
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from packaging.version import Version
 
@@ -180,17 +180,21 @@ def _owner(view: View, wanted: Wanted) -> str:
         named = _is_known(view, name) or "-packages" in wanted.symptom.text or _is_elsewhere(wanted)
         return name if named else ""
     for owner in _names_of(wanted.owner):
-        having = libraries_with(view.matrix.folder, owner)
-        having = tuple(name for name in having if _may_have(view, name, owner.partition(".")[0]))
-        listed = [name for name in having if view.facts.distribution(name)]
-        having = tuple(n for n in having if n in STACK and view.installed(n) is not False)
-        known = listed or list(having)
+        known = _known_to_have(view, libraries_with(view.matrix.folder, owner), owner.partition(".")[0])
         exporting = [n for n in known if _exports(view, n, owner.partition(".")[0])] or known
         meant = [n for n in exporting if _ever_had(view, n, owner, wanted.name)] or exporting
         if len(meant) == 1:
             return meant[0]
     words = wanted.owner.rpartition(".")[2].lower().split("_")
     return next((name for name in STACK if name in words), "")
+
+
+def _known_to_have(view: View, libraries: Sequence[str], name: str) -> list[str]:
+    """Return who may be meant by a name: what is listed, of another release at worst, before what is not."""
+    having = [library for library in libraries if _may_have(view, library, name)]
+    listed = [library for library in having if view.facts.distribution(library)]
+    listed = listed or [library for library in libraries if view.facts.distribution(library)]
+    return listed or [n for n in having if n in STACK and view.installed(n) is not False]
 
 
 def _is_elsewhere(wanted: Wanted) -> bool:
