@@ -361,7 +361,7 @@ class Replay:
     def _first_product(self, events: Events) -> int:
         """Where the first result of a product with the head lies: it is there before cuBLAS asks for room."""
         s, hidden = self.s, self.shape.hidden
-        rows = {s.tokens, self.run.scored}
+        rows = {s.tokens, self.run.scored, self.run.scored + s.batch}
         results = {self.shape.vocab // s.tp * hidden * s.compute, *(n * hidden * s.compute for n in rows)}
         widths = {granules(size) for size in results}
         return next((place for place, (_, size) in enumerate(events, 1) if size in widths), 0)
