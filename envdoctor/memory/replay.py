@@ -6,7 +6,7 @@ up for gradients and states no longer serve the next step's logits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import inf
 
@@ -189,6 +189,8 @@ class Replay:
         if self.run.parallel == "ddp":
             self._broadcast()
             self.buckets = self._take((sum(n * width for n, width in trained),))
+        if self.optimizer.ready:
+            self._take(size for n, width in trained for size in state_blocks(self.optimizer, n, width))
 
     def _broadcast(self) -> None:
         """DDP sends rank 0's weights: flat copies of some tensors at once, of which two are under way."""
@@ -256,12 +258,10 @@ class Replay:
 
     def _refer(self) -> None:
         """The reference model's forward pass, of which only the texts' log probabilities remain."""
-        earlier = self._take(earlier_scores(self.run))
-        self._watch(reference_settings(self.run, self.s))
-        self._give(earlier)
+        self._watch(reference_settings(self.run, self.s), self._take(earlier_scores(self.run)))
 
-    def _watch(self, s: Settings) -> None:
-        """A forward pass without a graph."""
+    def _watch(self, s: Settings, earlier: Sequence[Block] = ()) -> None:
+        """A forward pass without a graph, beside `earlier` blocks that go once there are logits."""
         shape, kinds = self.run.teacher or self.shape, self.kinds
         if self.run.teacher:
             kinds = [kind for kind in layer_kinds(shape) for _ in range(kind.number)]
@@ -271,14 +271,24 @@ class Replay:
         if not self.run.teacher:  # whose logits are a matter of the loss
             programs.append(watched_loss(shape, s, self.upcasts, self.run.recipe, self.run.scored))
         for program, following in paired(programs):
-            blocks = [last] * program.slots
-            turns.play(program.events, blocks, program is not following)
+            blocks, events = [last] * program.slots, program.events
+            if earlier and following is None:
+                named = next((n for n, (_, size) in enumerate(events) if size == self._quotient), len(events))
+                self.heap.play(events[:named], blocks)
+                self._give(earlier)
+                events = events[named:]
+            turns.play(events, blocks, program is not following)
             last = blocks[program.output]
             casts += [blocks[slot] for slot in program.casts]
             if following is programs[-1]:  # the head's product is the last that copies are there for
                 self._give(casts)
                 casts.clear()
         self._give((last, *casts))
+
+    @property
+    def _quotient(self) -> int:
+        """Granules of the answers' logits once they are divided."""
+        return granules(4 * self.run.scored * (self.shape.vocab // self.run.tp))
 
     def _generate(self) -> None:
         """transformers' `generate`: the prompt at once, then keys and values that are copied as they grow."""
@@ -410,7 +420,8 @@ class Replay:
 
     def _step(self) -> None:
         """The optimizer's step: states where there are none yet, scratch, and gradients dropped after it."""
-        first, rank, self.stepped = not self.stepped, self.run.optim_rank, True
+        first, rank = not (self.stepped or self.optimizer.ready), self.run.optim_rank
+        self.stepped = True
         trained = [] if self.optimizer.layerwise else in_order(self.optimizer, self._trained())
         python = steps_in_python(self.optimizer) and not self.optimizer.layerwise
         if self.copies:

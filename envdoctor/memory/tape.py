@@ -164,7 +164,7 @@ class Tape:
             self._give(size, block)
 
     def _scratch(self, sizes: tuple[int, ...]) -> list[tuple[int, int]]:
-        return [(counted := rounded(size), self._take(counted, size)) for size in sizes]
+        return [(counted, self._take(counted, size)) for size, counted in zip(sizes, map(rounded, sizes))]
 
     def drop(self, *tensors: Tensor) -> None:
         """One name of each tensor goes out of scope."""
