@@ -167,7 +167,6 @@ def _divided(tape: Tape, shifted: Tensor, logits: Tensor, in_place: bool) -> tup
     whole = Tensor(logits.numel, 4, logits.needs)
     whole.size = 0
     tape.record(whole, (logits,), (), (shifted.requested, shifted.requested))
-    if tape.nodes: tape.nodes[-1].late = True
     return _view(tape, whole, shifted.numel), logits
 
 

@@ -74,7 +74,7 @@ class Tensor:
 class Node:
     """An operation of the backward pass."""
 
-    __slots__ = ("inputs", "late", "out", "over", "parameter", "partners", "saved", "temporary", "through")
+    __slots__ = ("inputs", "out", "over", "parameter", "partners", "saved", "temporary", "through")
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Node:
         self.temporary = temporary
         self.parameter = parameter
         self.through = through
-        self.over = self.late = False
+        self.over = False
         self.partners: tuple[Tensor, ...] = ()
 
 
@@ -164,7 +164,7 @@ class Tape:
             self._give(size, block)
 
     def _scratch(self, sizes: tuple[int, ...]) -> list[tuple[int, int]]:
-        return [(counted, self._take(counted, size)) for size, counted in zip(sizes, map(rounded, sizes))]
+        return [(size, self._take(size, size)) for size in sizes]
 
     def drop(self, *tensors: Tensor) -> None:
         """One name of each tensor goes out of scope."""
@@ -266,8 +266,7 @@ class Tape:
         self.nodes.clear()
 
     def _apply(self, node: Node, gradient: Gradient) -> None:
-        late = node.late
-        scratch = [] if late else self._scratch(node.temporary)
+        scratch = self._scratch(node.temporary)
         if node.parameter:
             self.weight_gradient(node.parameter)
         for tensor in node.inputs:
@@ -276,7 +275,7 @@ class Tape:
                 tensor.gradient = Gradient(0, over=tensor)
             elif tensor.needs:
                 self._receive(tensor, gradient if node.through else None)
-        for size, block in scratch or (self._scratch(node.temporary) if late else ()):
+        for size, block in scratch:
             self._give(size, block)
         self.release(gradient)
 
