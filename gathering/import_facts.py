@@ -22,7 +22,7 @@ from envdoctor.files import replace_file
 from envdoctor.matrix.interface_records import Record, Spans, load_record, recorded_libraries
 from envdoctor.matrix.snapshot import Package, Snapshot, load_snapshot
 
-SCHEMA = "envdoctor.imports/1"
+SCHEMA = "envdoctor.imports/2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +53,24 @@ class _Side:
         return max((place for place, out in days if out is not None and out <= day), default=None)
 
 
-def import_facts(folder: Path, snapshot: Snapshot) -> list[list[object]]:
-    """Return `[importer, [first, last]…, provider, what, [first, last]… that lack it]`, sorted."""
+def import_facts(folder: Path, snapshot: Snapshot) -> dict[str, str]:
+    """Return by importer, a line each: the provider, `first:last`…, what, `first:last`… that lack it."""
     sides = {}
     for library in recorded_libraries(folder):
         record, package = load_record(folder, library), snapshot.package(library)
         if record is not None and package is not None and package.crawled:
             sides[library] = _Side(record, package)
     roots = {side.record.root: side for side in sides.values()}
-    return sorted((fact for side in sides.values() for fact in _asked_by(side, roots)), key=json.dumps)
+    told = {name: sorted(_asked_by(sides[name], roots), key=_by_release) for name in sorted(sides)}
+    return {name: "\n".join(map("\t".join, lines)) for name, lines in told.items() if lines}
 
 
-def _asked_by(side: _Side, roots: dict[str, _Side]) -> Iterator[list[object]]:
+def _by_release(fact: tuple[str, ...]) -> tuple[str, ...]:
+    provider, spans, *rest = fact
+    return spans, provider, *rest
+
+
+def _asked_by(side: _Side, roots: dict[str, _Side]) -> Iterator[tuple[str, ...]]:
     for module, names in side.record.imports.items():
         provider = roots.get(module.partition(".")[0])
         if provider is None or provider is side:
@@ -73,13 +79,9 @@ def _asked_by(side: _Side, roots: dict[str, _Side]) -> Iterator[list[object]]:
             has = _having(provider.record, module, name)
             lacking = provider.record.others(has)
             if lacking and _stands(side, spans, provider, lacking):
-                yield [
-                    side.record.library,
-                    _told(side, spans),
-                    provider.record.library,
-                    f"{name} from {module}" if name else module,
-                    _open_told(provider.record, lacking),
-                ]
+                what = f"{name} from {module}" if name else module
+                lacking_told = _open_told(provider.record, lacking)
+                yield provider.record.library, _told(side, spans), what, lacking_told
 
 
 def _having(record: Record, module: str, name: str) -> Spans:
@@ -105,18 +107,17 @@ def _stands(side: _Side, spans: Spans, provider: _Side, lacking: Spans) -> bool:
     return bool(seen) and not any(seen)
 
 
-def _told(side: _Side, spans: Spans) -> list[list[str]]:
+def _told(side: _Side, spans: Spans) -> str:
     """Return spans as versions; the releases up to the next recorded one go on as the last recorded did."""
-    return [[side.record.versions[first], side.last_like(last)] for first, last in spans]
+    return " ".join(f"{side.record.versions[first]}:{side.last_like(last)}" for first, last in spans)
 
 
-def _open_told(record: Record, spans: Spans) -> list[list[str | None]]:
+def _open_told(record: Record, spans: Spans) -> str:
     """Return spans as versions; one that reaches an end of the record goes on beyond it."""
-    last_place = len(record.versions) - 1
-    return [
-        [record.versions[first] if first else None, record.versions[last] if last < last_place else None]
-        for first, last in spans
-    ]
+    known, last_place = record.versions, len(record.versions) - 1
+    return " ".join(
+        f"{known[first] if first else ''}:{known[last] if last < last_place else ''}" for first, last in spans
+    )
 
 
 def main() -> None:

@@ -37,7 +37,7 @@ ALLOWED: dict[str, set[str]] = {
     "matrix": {"errors", "fact_files", "facts", "files", "patterns"},
     "harvest": {
         *("errors", "fact_files", "fetch", "files", "inflating", "inputs", "matrix", "probes"),
-        "python_source",
+        *("python_source", "target"),
     },
     "locks": {"errors", "facts", "inputs"},
     "images": {"errors", "facts", "inputs", "probes"},

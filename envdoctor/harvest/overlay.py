@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from envdoctor.harvest.seed import package_record
-from envdoctor.harvest.snapshot_compile import Compiler, Table, joined, packed, spec_ranges
+from envdoctor.harvest.snapshot_compile import EMPTY, SHARED, Compiler, Table, joined, packed, spec_ranges
 from envdoctor.harvest.store import Record
 from envdoctor.matrix.snapshot import Package, Snapshot
 
@@ -18,17 +17,11 @@ def extended(snapshot: Snapshot, records: Iterable[Record]) -> Snapshot:
     compiler = _Extension(snapshot)
     for record in records:
         compiler.add(record)
-    header = {
-        **snapshot.header,
-        "names": compiler.names.values,
-        "tags": compiler.tags.values,
-        "pythons": compiler.pythons.values,
-        "markers": compiler.markers.values,
-    }
+    tables = {**snapshot.tables, **{name: table.values for name, table in compiler.tables.items()}}
     loaded: dict[str, Package | None] = {
-        name: Package(name, raw, compiler.names.values) for name, raw in compiler.raw_packages().items()
+        name: Package(name, raw, tables) for name, raw in compiler.raw_packages().items()
     }
-    return replace(snapshot, header=header, _loaded={**snapshot._loaded, **loaded})
+    return replace(snapshot, tables=tables, _loaded={**snapshot._loaded, **loaded})
 
 
 def completed(snapshot: Snapshot, record: Record) -> Record:
@@ -53,11 +46,7 @@ def extended_bytes(snapshot: Snapshot, records: Iterable[Record]) -> bytes:
     for record in records:
         compiler.add(record)
     new = {name: packed(raw) for name, raw in compiler.raw_packages().items()}
-    kept = {
-        name: snapshot.body[start : start + length]
-        for name, (start, length) in snapshot.header["packages"].items()
-        if name not in new
-    }
+    kept = {name: snapshot.body[slice(*place)] for name, place in snapshot.places.items() if name not in new}
     return joined(compiler, {**kept, **new}, snapshot.date)
 
 
@@ -67,18 +56,14 @@ class _Extension(Compiler):
     def __init__(self, base: Snapshot) -> None:
         super().__init__()
         self.base = base
-        header = base.header
-        self.names = Table((name, name) for name in header["names"])
-        self.tags = Table((tag, tag) for tag in header["tags"])
-        self.pythons = Table((entry, entry[0]) for entry in header["pythons"])
-        self.markers = Table((tree, json.dumps(tree)) for tree in header["markers"])
+        self.tables = {name: Table(base.tables[name]) for name in SHARED}
 
     def specs_of(self, name: str) -> Table:
         """Return the specifiers of a package: first those that the snapshot numbers."""
         if name not in self.specs:
             package = self.base.package(name)
-            known = package.raw["S"] if package else ()
-            self.specs[name] = Table((text, text) for text, _ in known)
+            known = package.specs if package else ()
+            self.specs[name] = Table(text.partition(" ")[2] for text in known)
         return self.specs[name]
 
     def raw_packages(self) -> dict[str, dict[str, Any]]:
@@ -90,10 +75,7 @@ class _Extension(Compiler):
             found[name] = {**raw, "S": self._ranges(name, raw)}
         return found
 
-    def _ranges(self, name: str, raw: dict[str, Any]) -> list[Any]:
-        texts = self.specs_of(name).values
-        known = raw.get("S", ()) if name not in self.packages else ()
-        return [*known, *spec_ranges(texts[len(known) :], raw["v"])]
-
-
-EMPTY: dict[str, list[Any]] = {key: [] for key in ("v", "d", "s", "F", "y", "p", "r", "R", "E", "Q")}
+    def _ranges(self, name: str, raw: dict[str, Any]) -> str:
+        texts, package = self.specs_of(name).values, self.base.package(name)
+        known = package.specs if package is not None and name not in self.packages else []
+        return "\n".join([*known, *spec_ranges(texts[len(known) :], raw["v"])])

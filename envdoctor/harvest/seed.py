@@ -80,7 +80,7 @@ def _file(snapshot: Snapshot, package: Package, place: int, file: File) -> Recor
     day = _FIRST_DAY + datetime.timedelta(days=package.days[place] + file.late)
     return {
         "filename": f"{stem}-{snapshot.tags[file.tag]}.whl" if file.tag >= 0 else f"{stem}.tar.gz",
-        "requires_python": snapshot.pythons[file.python][0] if file.python >= 0 else None,
+        "requires_python": snapshot.python(file.python)[0] if file.python >= 0 else None,
         "yanked": bool(package.yanked >> place & 1),
         "uploaded": f"{day.isoformat()}T00:00:00Z",
         "size": None,
@@ -103,7 +103,7 @@ def _lines(snapshot: Snapshot, package: Package, row: int) -> Iterator[str]:
     for extra in ("", *sorted(package.extras(row))):
         for needed in package.requirements(row, extra):
             extras = f"[{','.join(needed.extras)}]" if needed.extras else ""
-            marker = _condition(snapshot.markers[needed.marker] if needed.marker >= 0 else None, extra)
+            marker = _condition(snapshot.marker(needed.marker) if needed.marker >= 0 else None, extra)
             yield f"{needed.name}{extras}{_specifier(snapshot, needed)}{marker}"
 
 

@@ -10,7 +10,7 @@ import zlib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache, partial
-from itertools import takewhile
+from itertools import chain, groupby, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from packaging.version import InvalidVersion, Version
 
 from envdoctor.fact_files import SNAPSHOT
 from envdoctor.files import replace_file
+from envdoctor.harvest.file_verdicts import verdict_lines
 from envdoctor.harvest.marker_trees import Tree, marker_tree, named_extras, python_clauses
 from envdoctor.harvest.store import PackageStore, Record
 from envdoctor.matrix.snapshot import LIMITS, MAGIC, SDIST
@@ -30,27 +31,34 @@ DISABLING = frozenset({"torch", "accelerate", "bitsandbytes"})
 """Without these at their minimum a library keeps little of its use: it is as good as not installed."""
 
 _PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)*")
+SHARED = ("names", "tags", "together", "sets", "pythons", "markers")
+"""The tables that all packages share; `together` are tags of files that came together, `sets` all of them."""
+EMPTY: dict[str, Any] = {
+    **dict.fromkeys(("v", "R", "E", "Q", "S"), ""),
+    **dict.fromkeys(("d", "s", "y", "p", "r", "u"), ()),
+}
+"""What is known of a package of which only others speak."""
 SOURCES = (".tar.gz", ".zip", ".tar.bz2", ".tgz", ".tar.xz")
 
 
 class Table:
-    """Numbers values by first appearance, after those (with their keys) that it opens with."""
+    """Numbers texts by first appearance, after those that it opens with."""
 
-    def __init__(self, known: Iterable[tuple[Any, str]] = ()) -> None:
-        self.values: list[Any] = []
-        self._numbers: dict[str, int] = {}
-        for value, key in known:
-            self._numbers.setdefault(key, len(self.values))
-            self.values.append(value)
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        self.values = [*known]
+        self._numbers = {text: number for number, text in reversed([*enumerate(self.values)])}
 
-    def number(self, value: Any, key: str | None = None) -> int:
-        """Return the number of `value`; equal keys (or texts, or JSON) share one."""
-        if key is None:
-            key = value if isinstance(value, str) else json.dumps(value)
-        if key not in self._numbers:
-            self._numbers[key] = len(self.values)
-            self.values.append(value)
-        return self._numbers[key]
+    def number(self, text: str) -> int:
+        """Return the number of a text."""
+        if text not in self._numbers:
+            self._numbers[text] = len(self.values)
+            self.values.append(text)
+        return self._numbers[text]
+
+    @property
+    def text(self) -> str:
+        """The texts, a line each."""
+        return "\n".join(self.values)
 
 
 class _Tables(NamedTuple):
@@ -66,7 +74,7 @@ class Compiler:
     """Compiles packages that know one another; `add` all of them, then ask for `bytes`."""
 
     def __init__(self) -> None:
-        self.names, self.tags, self.pythons, self.markers = Table(), Table(), Table(), Table()
+        self.tables = {name: Table() for name in SHARED}
         self.specs: dict[str, Table] = {}
         self.packages: dict[str, dict[str, Any]] = {}
         self.problems: list[str] = []
@@ -85,52 +93,55 @@ class Compiler:
         """Compile one package of the store; what cannot be read is noted in `problems`."""
         name = canonicalize_name(raw["name"])
         versions = sorted(self._versions(name, raw["releases"]), key=lambda pair: pair[0])
-        tables, groups = _Tables(Table(), Table(), Table(), {}), Table()
+        tables, sets = _Tables(Table(), Table(), Table(), {}), self.tables["sets"]
         day = [_first_day(release) for _, release in versions]
+        rows = [self._row(name, release, tables) for _, release in versions]
+        files = (self._files(release, first) for (_, release), first in zip(versions, day, strict=True))
+        runs = ((number, len(list(run))) for number, run in groupby(map(sets.number, files)))
         self.packages[name] = {
-            "v": [str(release["version"]) for _, release in versions],
+            "v": "\n".join(str(release["version"]) for _, release in versions),
             "d": day,
-            "s": [
-                groups.number(self._files(release, first))
-                for (_, release), first in zip(versions, day, strict=True)
-            ],
-            "F": groups.values,
+            "s": [*chain.from_iterable(runs)],
             "y": [i for i, (_, release) in enumerate(versions) if all(f["yanked"] for f in release["files"])],
             "p": [i for i, (version, _) in enumerate(versions) if version.is_prerelease],
-            "r": [self._row(name, release, tables) for _, release in versions],
-            "R": tables.rows.values,
-            "E": tables.lists.values,
-            "Q": tables.requirements.values,
+            "r": rows,
+            "u": [place for place, row in enumerate(rows) if row == -1],
+            "R": tables.rows.text,
+            "E": tables.lists.text,
+            "Q": tables.requirements.text,
         }
 
     def _versions(self, name: str, releases: Mapping[str, Any]) -> Iterable[tuple[Version, dict[str, Any]]]:
         for text, release in releases.items():
             try:
-                yield Version(text), {**release, "version": text}
+                yield Version(text), {**release, "version": text.strip()}
             except InvalidVersion:
                 self.problems.append(f"{name} {text}: not a PEP 440 version")
 
     def _files(self, release: Mapping[str, Any], first: int) -> str:
         usable = [f for f in release["files"] if not f["yanked"]] or release["files"]
-        entries = set()
+        groups: dict[tuple[int, int], set[int]] = {}
         for file in usable:
             tag = self._tag(file["filename"])
             if tag is None:
                 continue
             late = max(0, _day(file["uploaded"]) - first) if file.get("uploaded") else 0
-            entries.add((tag, self._python(file.get("requires_python")), late))
-        return " ".join(_joined(entry if entry[-1] else entry[:-1]) for entry in sorted(entries))
+            groups.setdefault((late, self._python(file.get("requires_python"))), set()).add(tag)
+        return " ".join(
+            f"{python}:{self.tables['together'].number(_joined(sorted(tags)))}{f':{late}' if late else ''}"
+            for (late, python), tags in sorted(groups.items())
+        )
 
     def _tag(self, filename: str) -> int | None:
         if filename.endswith(".whl"):
-            return self.tags.number("-".join(filename[:-4].split("-")[-3:]).lower())
+            return self.tables["tags"].number("-".join(filename[:-4].split("-")[-3:]).lower())
         return SDIST if filename.endswith(SOURCES) else None
 
     def _python(self, text: str | None) -> int:
         if not text:
             return -1
         clauses = python_clauses(text)
-        return -1 if clauses is None else self.pythons.number([text, clauses], text)
+        return -1 if clauses is None else self.tables["pythons"].number(_dumped([text, clauses]))
 
     def _row(self, name: str, release: Mapping[str, Any], tables: _Tables) -> int:
         if release.get("requires") is None:
@@ -181,9 +192,9 @@ class Compiler:
     def _requirement(self, requirement: Requirement, tree: Tree) -> str:
         name = canonicalize_name(requirement.name)
         spec = ",".join(sorted(str(requirement.specifier).split(","))) if requirement.specifier else ""
-        marker = -1 if tree is True else self.markers.number(tree)
+        marker = -1 if tree is True else self.tables["markers"].number(_dumped(tree))
         extras = sorted(canonicalize_name(extra) for extra in requirement.extras)
-        numbers = self.names.number(name, name), self.specs_of(name).number(spec, spec), marker
+        numbers = self.tables["names"].number(name), self.specs_of(name).number(spec), marker
         return _joined((*numbers, *extras))
 
     def specs_of(self, name: str) -> Table:
@@ -193,10 +204,9 @@ class Compiler:
     def bytes(self, date: str) -> bytes:
         """Return the snapshot file's bytes; the same packages and date give the same bytes."""
         for name in set(self.specs) - set(self.packages):
-            empty: list[Any] = []
-            self.packages[name] = dict.fromkeys(("v", "d", "s", "F", "y", "p", "r", "R", "E", "Q"), empty)
+            self.packages[name] = {**EMPTY}
         for name, package in self.packages.items():
-            package["S"] = spec_ranges(self.specs.get(name, Table()).values, package["v"])
+            package["S"] = "\n".join(spec_ranges(self.specs.get(name, Table()).values, package["v"]))
         return joined(self, {name: packed(package) for name, package in self.packages.items()}, date)
 
 
@@ -206,37 +216,25 @@ def _joined(values: Iterable[object]) -> str:
 
 def packed(package: Mapping[str, Any]) -> bytes:
     """Return one package as the file holds it."""
-    return zlib.compress(_dump(package), 9)
+    return zlib.compress(_dumped(package).encode(), 9)
 
 
-def joined(tables: Compiler, blobs: Mapping[str, bytes], date: str) -> bytes:
+def joined(compiler: Compiler, blobs: Mapping[str, bytes], date: str) -> bytes:
     """Return the file of packed packages, with the tables that they refer to."""
-    places: dict[str, tuple[int, int]] = {}
-    body = bytearray()
-    for name in sorted(blobs):
-        places[name] = (len(body), len(blobs[name]))
-        body += blobs[name]
-    header = zlib.compress(
-        _dump(
-            {
-                "date": date,
-                "names": tables.names.values,
-                "tags": tables.tags.values,
-                "pythons": tables.pythons.values,
-                "markers": tables.markers.values,
-                "packages": places,
-            }
-        ),
-        9,
-    )
-    return MAGIC + len(header).to_bytes(4, "big") + header + bytes(body)
+    names = sorted(blobs)
+    told = {name: table.values for name, table in compiler.tables.items()}
+    told |= {"packages": names, "lengths": [str(len(blobs[name])) for name in names]}
+    told["verdicts"] = verdict_lines(told)
+    tables = {name: zlib.compress("\n".join(told[name]).encode(), 9) for name in sorted(told)}
+    first = _dumped([date, {name: len(table) for name, table in tables.items()}])
+    return b"".join((MAGIC, first.encode(), b"\n", *tables.values(), *(blobs[name] for name in names)))
 
 
-def spec_ranges(specs: list[str], versions: list[str]) -> list[list[Any]]:
-    """Return each specifier with the edges of the runs of versions that it admits."""
-    parsed = [Version(version) for version in versions]
+def spec_ranges(specs: Iterable[str], versions: str) -> list[str]:
+    """Return each specifier after the edges of the runs of versions (a line each) that it admits."""
+    parsed = [Version(version) for version in versions.split()]
     masks: dict[str, frozenset[int]] = {}
-    return [[spec, _edges(spec, parsed, masks)] for spec in specs]
+    return [f"{_joined(_edges(spec, parsed, masks))} {spec}" for spec in specs]
 
 
 def _edges(spec: str, versions: list[Version], known: dict[str, frozenset[int]]) -> list[int]:
@@ -302,8 +300,8 @@ def _day_of(date: str) -> int:
     return (datetime.date.fromisoformat(date) - EPOCH).days
 
 
-def _dump(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False).encode()
+def _dumped(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
 
 
 def compile_store(store: Path) -> tuple[bytes, list[str]]:

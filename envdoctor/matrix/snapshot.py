@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cache, cached_property
-from itertools import groupby
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from envdoctor import lazy_re as re
@@ -24,7 +24,7 @@ T = TypeVar("T")
 Majors: TypeAlias = Mapping[int, tuple[int, int]]
 """By major number: the day (from 1970-01-01) of its first release that is no pre-release, and its place."""
 KIND = b"envdoctor-snapshot/"
-MAGIC = KIND + b"2\n"
+MAGIC = KIND + b"3\n"
 SDIST = -1
 """The tag of a source distribution in a `File`."""
 LIMITS = "?"
@@ -73,9 +73,11 @@ class File(NamedTuple):
     late: int = 0
 
 
-def parse_files(text: str) -> list[File]:
-    """Read a set of kinds of files: `12,3,40` or, of the first day, `12,3` each, with blanks between them."""
-    return [File(*map(int, one.split(","))) for one in text.split()]
+def groups_of(text: str) -> Iterator[tuple[int, int, int]]:
+    """Yield the groups of a set of files, such as `3:17:40 3:18`: Requires-Python, tags and days late."""
+    for group in text.split(" ") if text else ():
+        python, tags, *late = map(int, group.split(":"))
+        yield python, tags, late[0] if late else 0
 
 
 class Requirement(NamedTuple):
@@ -101,17 +103,18 @@ def major_of(version: str) -> int:
 class Package:
     """Every version of one package, oldest first; sets of versions are bit masks over that order.
 
-    In `raw` what most answers need little of stands as text: to read it all took as long as to solve.
+    In `raw` tables are texts of lines: most answers need little of them, and to read all took as long as to
+    solve. `tables` are those that all packages share.
     """
 
     name: str
     raw: dict[str, Any] = field(repr=False)
-    names: Sequence[str] = field(repr=False)
+    tables: Mapping[str, Sequence[str]] = field(repr=False)
 
     @cached_property
     def versions(self) -> list[str]:
         """The versions in PEP 440 order."""
-        return self.raw["v"]  # type: ignore[no-any-return]
+        return _lines(self.raw["v"])
 
     @cached_property
     def position(self) -> dict[str, int]:
@@ -157,23 +160,31 @@ class Package:
 
     def file_groups(self) -> Iterator[tuple[int, list[File]]]:
         """Yield the versions that share a set of file kinds, and that set."""
-        for number, mask in self.file_masks(range(len(self.file_sets))).items():
-            yield mask, parse_files(self.file_sets[number])
+        for number, mask in self.file_masks(int).items():
+            yield mask, self.files(number)
 
-    def file_masks(self, told: Sequence[T]) -> dict[T, int]:
-        """Return the versions by what is told of each set of file kinds (`file_sets`, in order)."""
+    def file_masks(self, told: Callable[[int], T]) -> dict[T, int]:
+        """Return the versions by what is told of the number of each one's set of file kinds."""
         masks: dict[T, int] = {}
-        start = 0
-        for one, run in groupby(self.raw["s"], told.__getitem__):
-            end = start + len(list(run))
-            masks[one] = masks.get(one, 0) | (1 << end) - (1 << start)
-            start = end
+        start, runs = 0, self.raw["s"]  # sets in order, each with how many have it in a row
+        for number, count in zip(runs[::2], runs[1::2], strict=True):
+            one = told(number)
+            masks[one] = masks.get(one, 0) | ((1 << count) - 1) << start
+            start += count
         return masks
 
-    @property
-    def file_sets(self) -> Sequence[str]:
-        """The sets of file kinds that versions have, as `parse_files` reads them."""
-        return self.raw["F"]  # type: ignore[no-any-return]
+    def files(self, number: int) -> list[File]:
+        """Return a set of file kinds."""
+        together = self.tables["together"]
+        return sorted(
+            File(int(tag), python, late)
+            for python, tags, late in groups_of(self.tables["sets"][number])
+            for tag in together[tags].split(",")
+        )
+
+    def files_of(self, place: int) -> list[File]:
+        """Return the kinds of files of the version in that place."""
+        return next(files for versions, files in self.file_groups() if versions >> place & 1)
 
     def row_masks(self, within: int) -> dict[int, int]:
         """Return which of the versions `within` share each row of requirements (-1: unknown requirements)."""
@@ -189,8 +200,7 @@ class Package:
     @cached_property
     def unread(self) -> int:
         """The versions whose requirements are not known."""
-        rows = self.raw["r"]
-        return sum(1 << place for place, row in enumerate(rows) if row == -1) if -1 in rows else 0
+        return sum(1 << place for place in self.raw["u"])
 
     def row_of(self, place: int) -> int:
         """Return the row of requirements of the version in that place; -1 where they are not known."""
@@ -199,7 +209,7 @@ class Package:
 
     def requirements(self, row: int, extra: str = "") -> list[Requirement]:
         """Return what a row requires, without extras or what one extra adds."""
-        told = self.raw["R"][row]  # lists of requirements by extra, "" first: `=4 cuda=7`
+        told = self._rows[row]  # lists of requirements by extra, "" first: `=4 cuda=7`
         place = 0 if not extra else told.find(f" {extra}=") + 1
         if extra and not place:
             return []
@@ -207,12 +217,26 @@ class Package:
 
     def extras(self, row: int) -> frozenset[str]:
         """Return the extras that a row's markers name."""
-        return frozenset(pair.rpartition("=")[0] for pair in self.raw["R"][row].split(" ")) - {"", LIMITS}
+        return frozenset(pair.rpartition("=")[0] for pair in self._rows[row].split(" ")) - {"", LIMITS}
+
+    @cached_property
+    def _rows(self) -> list[str]:
+        return _lines(self.raw["R"])
+
+    @cached_property
+    def _asked(self) -> list[str]:
+        """The lists of requirements, each by numbers."""
+        return self.raw["E"].split("\n")  # type: ignore[no-any-return]
+
+    @cached_property
+    def _each(self) -> list[str]:
+        """The single requirements."""
+        return _lines(self.raw["Q"])
 
     def _list(self, number: int) -> list[Requirement]:
         known = self._lists.get(number)
         if known is None:
-            asked = filter(None, self.raw["E"][number].split(","))
+            asked = filter(None, self._asked[number].split(","))
             known = self._lists[number] = [self._requirement(int(one)) for one in asked]
         return known
 
@@ -227,22 +251,28 @@ class Package:
     def _requirement(self, number: int) -> Requirement:
         known = self._requirements.get(number)
         if known is None:
-            name, spec, marker, *extras = self.raw["Q"][number].split(",")
-            known = Requirement(self.names[int(name)], int(spec), int(marker), tuple(extras))
+            name, spec, marker, *extras = self._each[number].split(",")
+            known = Requirement(self.tables["names"][int(name)], int(spec), int(marker), tuple(extras))
             self._requirements[number] = known
         return known
 
     def spec_text(self, spec: int) -> str:
         """Return the specifier as it was written (sorted clauses)."""
-        return self.raw["S"][spec][0]  # type: ignore[no-any-return]
+        return self.specs[spec].partition(" ")[2]
+
+    @cached_property
+    def specs(self) -> list[str]:
+        """The specifiers that others have for it, each after where what it admits begins and ends in turn."""
+        return _lines(self.raw["S"])
 
     def spec_mask(self, spec: int) -> int:
         """Return the versions that satisfy one of this package's specifiers."""
         known = self._masks.get(spec)
         if known is None:
             known = 0
-            for edge in self.raw["S"][spec][1]:  # where a run begins, where it ends, in turn
-                known ^= (1 << edge) - 1
+            edges = self.specs[spec].partition(" ")[0]
+            for edge in edges.split(",") if edges else ():
+                known ^= (1 << int(edge)) - 1
             self._masks[spec] = known
         return known
 
@@ -256,37 +286,58 @@ class Package:
         return bool(self.raw["v"])
 
 
+def _lines(text: str) -> list[str]:
+    return text.split("\n") if text else []
+
+
+class Tables(Mapping[str, Sequence[str]]):
+    """The tables that all packages share, lines each, unpacked when first asked for."""
+
+    def __init__(self, packed: Mapping[str, bytes]) -> None:
+        self._packed = packed
+        self._read: dict[str, list[str]] = {}
+
+    def __getitem__(self, name: str) -> list[str]:
+        if name not in self._read:
+            self._read[name] = _lines(zlib.decompress(self._packed[name]).decode())
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._packed)
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """The package facts of one day; `package` reads one package from the file's bytes when first asked."""
 
-    header: dict[str, Any] = field(repr=False)
+    date: str
+    """The day the index was read, as YYYY-MM-DD."""
+    tables: Mapping[str, Sequence[str]] = field(repr=False)
+    places: Mapping[str, tuple[int, int]] = field(repr=False)
+    """Where in the body each package begins and ends."""
     body: bytes = field(repr=False)
     _loaded: dict[str, Package | None] = field(default_factory=dict, repr=False)
 
     @property
-    def date(self) -> str:
-        """The day the index was read, as YYYY-MM-DD."""
-        return self.header["date"]  # type: ignore[no-any-return]
-
-    @property
-    def tags(self) -> list[str]:
+    def tags(self) -> Sequence[str]:
         """The wheel tags that files refer to by number."""
-        return self.header["tags"]  # type: ignore[no-any-return]
+        return self.tables["tags"]
 
-    @property
-    def pythons(self) -> list[Any]:
-        """The Requires-Python texts and their clauses."""
-        return self.header["pythons"]  # type: ignore[no-any-return]
+    def python(self, number: int) -> tuple[str, list[list[str]]]:
+        """Return a Requires-Python and its clauses."""
+        text, clauses = json.loads(self.tables["pythons"][number])
+        return text, clauses
 
-    @property
-    def markers(self) -> list[Any]:
-        """The marker trees."""
-        return self.header["markers"]  # type: ignore[no-any-return]
+    def marker(self, number: int) -> Any:
+        """Return a marker's tree."""
+        return json.loads(self.tables["markers"][number])
 
     def names(self) -> Iterator[str]:
         """Yield every package that the facts cover."""
-        return iter(self.header["packages"])
+        return iter(self.places)
 
     def package(self, name: str) -> Package | None:
         """Return a package by normalized name, or None when nothing speaks of it."""
@@ -295,12 +346,11 @@ class Snapshot:
         return self._loaded[name]
 
     def _read(self, name: str) -> Package | None:
-        place = self.header["packages"].get(name)
+        place = self.places.get(name)
         if place is None:
             return None
-        start, length = place
-        raw = json.loads(zlib.decompress(self.body[start : start + length]))
-        return Package(name, raw, self.header["names"])
+        raw = json.loads(zlib.decompress(self.body[slice(*place)]))
+        return Package(name, raw, self.tables)
 
 
 def parse_snapshot(data: bytes, where: str) -> Snapshot:
@@ -308,12 +358,21 @@ def parse_snapshot(data: bytes, where: str) -> Snapshot:
     try:
         if not data.startswith(MAGIC):
             raise ValueError("not a snapshot of this version")
-        start = len(MAGIC) + 4
-        size = int.from_bytes(data[len(MAGIC) : start], "big")
-        header = json.loads(zlib.decompress(data[start : start + size]))
-        return Snapshot(header, data[start + size :])
-    except (ValueError, zlib.error) as error:
+        start = data.index(b"\n", len(MAGIC))
+        date, sizes = json.loads(data[len(MAGIC) : start])
+        packed = _placed(sizes, sizes.values(), start + 1)
+        tables = Tables({name: data[slice(*place)] for name, place in packed.items()})
+        start = max(end for _, end in packed.values())
+        places = _placed(tables["packages"], map(int, tables["lengths"]), start)
+        return Snapshot(date, tables, places, data)
+    except (ValueError, KeyError, TypeError, zlib.error) as error:
         raise Unavailable(f"{where}: the package facts cannot be read: {error}") from None
+
+
+def _placed(names: Iterable[str], lengths: Iterable[int], start: int) -> dict[str, tuple[int, int]]:
+    """Return where each of what lies in a row begins and ends."""
+    ends = [*accumulate(lengths, initial=start)]
+    return dict(zip(names, pairwise(ends), strict=True))
 
 
 @cache

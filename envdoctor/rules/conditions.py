@@ -67,19 +67,14 @@ def judge(view: View, key: str, text: str) -> Answer:
     if key in _ATOMS:
         return _ATOMS[key](view, text)
     prefix, dot, rest = key.partition(".")
-    if dot and prefix == "setting":
-        return _judge_setting(view, rest, text)
-    if dot and prefix == "env":
-        return _judge_variable(view, rest, text)
-    if dot and prefix == "astray":
-        return _judge_astray(view, rest, text)
-    if dot and prefix == "build":
-        return _judge_build(view, rest, text)
-    if dot and prefix == "sym":
-        return _judge_captured(view, rest, text)
-    if dot and prefix == "smoke":
-        return _judge_verdict(view, rest, text)
+    if dot and prefix in _PREFIXED:
+        return _PREFIXED[prefix](view, rest, text)
     return _judge_distribution(view, key, text)
+
+
+def is_distribution(key: str) -> bool:
+    """True for a condition on a package's release."""
+    return key not in _ATOMS and key.partition(".")[0] not in _PREFIXED
 
 
 def _judge_distribution(view: View, name: str, text: str) -> Answer:
@@ -317,4 +312,13 @@ _ATOMS: Mapping[str, Callable[[View, str], Answer]] = {
     "torch.cuda": _judge_torch_cuda,
     "toolkit": _judge_toolkit,
     "engine": _judge_engine,
+}
+
+_PREFIXED: Mapping[str, Callable[[View, str, str], Answer]] = {
+    "setting": _judge_setting,
+    "env": _judge_variable,
+    "astray": _judge_astray,
+    "build": _judge_build,
+    "sym": _judge_captured,
+    "smoke": _judge_verdict,
 }

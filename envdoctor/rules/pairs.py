@@ -14,7 +14,7 @@ from envdoctor.matrix import tables
 from envdoctor.matrix.load import Matrix
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import judge
-from envdoctor.rules.ranges import parse_version
+from envdoctor.rules.ranges import parse_version, version_satisfies
 from envdoctor.rules.view import View, captured, explained, installed, quoted, symptoms, torch_build
 from envdoctor.values import dataclass
 
@@ -36,7 +36,7 @@ _XFORMERS_REMEDIES = (
         ("pip uninstall -y xformers",),
     ),
 )
-PAIRED = ("vllm", "xformers", "torchvision", "torchaudio", "torchao")
+PAIRED = ("vllm", "xformers", "torchvision", "torchaudio", "torchao", "torchtext", "torchcodec")
 
 
 def check_pair(package: str, view: View) -> Iterable[Finding]:
@@ -185,10 +185,31 @@ def pair_remedies(view: View, package: str) -> Iterator[Remedy]:
             {"torch": spec},
         )
     if not fitting and pair_now is None and package in _SIDE_BY_SIDE:
+        yield from _as_required(view, package)
         yield Remedy(
             f"Install torch and {package} together, as a pair.",
             pip_install("torch", package, options="--force-reinstall"),
         )
+
+
+def _as_required(view: View, package: str) -> Iterator[Remedy]:
+    """Yield the pair for the one torch that something listed was built for, where none is told."""
+    listed = view.facts.environment.distributions.values() if view.version("torch") is None else ()
+    for one in listed:
+        demands = view.recorded.demands(one) if view.recorded else ()
+        asked = next((d.specifier for d in demands if d.name == "torch" and d.specifier[:2] == "=="), "")
+        exact = parse_version(_bare(asked))
+        pairs = pairs_of(view.matrix, package) if exact else ()
+        pair = next((pair for pair in pairs if exact and version_satisfies(exact, pair.torch)), None)
+        if exact and pair:
+            yield Remedy(
+                f"Install the torch that {one.name} {one.version} requires, and its {package}.",
+                commands(
+                    "uv pip install {} {} --torch-backend=auto", f"torch{asked}", f"{package}{pair.versions}"
+                ),
+                {"torch": asked, package: pair.versions},
+            )
+            return
 
 
 def _install(view: View, request: str) -> tuple[str, ...]:

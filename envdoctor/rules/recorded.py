@@ -97,7 +97,7 @@ class Recorded:
     def _holds(self, requirement: Requirement) -> bool:
         number = requirement.marker
         if number not in self._markers:
-            tree = self._snapshot.markers[number]
+            tree = self._snapshot.marker(number)
             self._markers[number] = all(decide(tree, environment) for environment in self._environments)
         return self._markers[number]
 

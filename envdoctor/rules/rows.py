@@ -13,7 +13,14 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.tables.conditions import ConditionRow, RowRemedy
 from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import NO_LINE, Skip
-from envdoctor.rules.conditions import Answer, any_holds, conjunction, judge, judge_all
+from envdoctor.rules.conditions import (
+    Answer,
+    any_holds,
+    conjunction,
+    is_distribution,
+    judge,
+    judge_all,
+)
 from envdoctor.rules.ranges import is_specifier, text_matches
 from envdoctor.rules.toward import commands_toward
 from envdoctor.rules.view import View, quoted
@@ -37,7 +44,7 @@ _SYSTEM = ("os", "arch", "wsl")
 """What a row or a remedy for one system hangs on: said of no other, and not where none is told."""
 _DECISIVE, _PROBABLE, _HALF = 0.9, 0.6, 0.5
 _UNTOLD = 0.5
-"""What is left of the prior of a row for one card, where none is told."""
+"""What is left of the prior of a row for one card, or for a package, that is nowhere told."""
 
 
 def check_row(view: View, row: ConditionRow) -> Finding | None:
@@ -72,6 +79,18 @@ def _is_guess(row: ConditionRow, answers: Mapping[str, Answer]) -> bool:
     return bool(named) and all(answers[key].holds is None for key in row.when) and len(named) == len(row.when)
 
 
+def _blames_a_stranger(view: View, answers: Mapping[str, Answer]) -> bool:
+    """True where all that is told of what a row hangs on is of other things than its packages.
+
+    None of them is told, and the report nowhere names one.
+    """
+    packages = [key for key in answers if is_distribution(key)]
+    others = any(answer.holds for key, answer in answers.items() if key not in packages)
+    return (
+        others and bool(packages) and not any(view.facts.distribution(p) or view.names(p) for p in packages)
+    )
+
+
 def _explains(row: ConditionRow, symptom: Symptom) -> bool:
     named = any(glob_matches(symptom.id, pattern) for pattern in row.symptoms)
     return named and all(
@@ -86,6 +105,8 @@ def _finding(
     cures = [remedy for remedy in row.remedies if _applies(view, remedy)]
     met = [remedy for remedy in cures if already_met(view, remedy.pins)]
     tried = met if seen else []
+    strange = verdict is None and _blames_a_stranger(view, answers)
+    certainty = Certainty.UNCERTAIN if strange else _certainty(row, answers, verdict, seen)
     return Finding(
         id=row.id,
         severity=Severity(row.severity if seen else row.unseen or row.severity),
@@ -96,11 +117,11 @@ def _finding(
             *(_elsewhere(view, tried) if row.prior >= _DECISIVE else ()),
             *_remedies(view, (cure for cure in cures if cure not in met), fill),
         ),
-        certainty=_doubted(_certainty(row, answers, verdict, seen), len(cures), len(tried)),
+        certainty=_doubted(certainty, len(cures), len(tried)),
         rows=(row.id,),
         sources=(row.source,),
         explains=tuple(dict.fromkeys(symptom.id for symptom in seen)),
-        prior=row.prior * _weight(answers),
+        prior=row.prior * _weight(answers) * (_UNTOLD if strange else 1.0),
         fallback=row.fallback,
         follows=row.consequence_of,
     )
@@ -218,8 +239,8 @@ class _Filler:
         }
 
     def __call__(self, template: str) -> str:
-        template = _OPTIONAL.sub(self._optional, template)
-        told = _NAMED.sub(self._named, _EITHER.sub(self._either, template))
+        template = _OPTIONAL.sub(self._optional, _EITHER.sub(self._either, template))
+        told = _NAMED.sub(self._named, template)
         return _TIDY.sub("", _PLACEHOLDER.sub(self._value, told))
 
     def _optional(self, match: re.Match[str]) -> str:

@@ -14,6 +14,7 @@ from envdoctor.facts import (
     ComputeCapability,
     CudaVersion,
     DriverVersion,
+    ErrorSeen,
     Fact,
     Facts,
     Gpu,
@@ -21,6 +22,7 @@ from envdoctor.facts import (
     Symptom,
     Unknown,
 )
+from envdoctor.facts.names import normalise
 from envdoctor.findings import Evidence
 from envdoctor.matrix import Matrix
 from envdoctor.rules.ranges import parse_version
@@ -65,6 +67,20 @@ class View:
         if distribution is None:
             return None
         return distribution.version or distribution.specifier or None
+
+    def names(self, package: str) -> bool:
+        """True where an error, a warning or a frame of the report holds a package's name."""
+        return normalise(package) in self._lines_told
+
+    @cached_property
+    def _lines_told(self) -> str:
+        errors = (part for error in self.facts.errors for part in (error.text, error.ended, *_places(error)))
+        lines = [
+            *errors,
+            *(seen.text for seen in self.facts.symptoms),
+            *(warned.text for warned in self.facts.warnings),
+        ]
+        return "\n".join(normalise(line) for line in lines)
 
     @property
     def asked_of_installers(self) -> tuple[str, ...]:
@@ -211,6 +227,10 @@ def captured(seen: Iterable[Symptom], *names: str) -> str | None:
             if value := symptom.captured.get(name):
                 return value
     return None
+
+
+def _places(error: ErrorSeen) -> Iterable[str]:
+    return (f"{frame.file} {frame.code}" for frame in error.frames)
 
 
 def quoted(seen: Iterable[Symptom]) -> tuple[Evidence, ...]:

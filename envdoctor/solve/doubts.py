@@ -9,7 +9,6 @@ tried. None of them proves a failure, so that none of them makes a conflict.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
 from envdoctor.matrix.majors import first_untried, is_open, newer_finals, superseded_on
 from envdoctor.matrix.snapshot import Requirement as Wanted
@@ -44,13 +43,12 @@ def _nogood(owner: Node, theirs: int, other: Node, lost: int, told: str, row: st
 
 
 def _of_imports(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[Nogood]:
-    keys: dict[str, Key] = {}
-    for importer, spans, provider, what, lacking in context.matrix.generated("imports").get("facts", ()):
-        if importer in nodes and provider in nodes:
-            for name in (importer, provider):
-                if name not in keys:
-                    keys[name] = version_key(nodes[name].version(bits[name]))
-            if _lies(keys[provider], lacking) and _lies(keys[importer], spans):
+    facts = context.matrix.generated("imports").get("facts", {})
+    keys = {name: version_key(node.version(bits[name])) for name, node in nodes.items()} if facts else {}
+    for importer in nodes:
+        for line in facts[importer].split("\n") if importer in facts else ():
+            provider, spans, what, lacking = line.split("\t")
+            if provider in nodes and _lies(keys[provider], lacking) and _lies(keys[importer], spans):
                 owner, other = nodes[importer], nodes[provider]
                 theirs, lost = _between(owner, spans), _between(other, lacking)
                 told = (
@@ -59,15 +57,16 @@ def _of_imports(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, 
                 yield _nogood(owner, theirs, other, lost, told, IMPORTED)
 
 
-def _lies(key: Key, spans: Any) -> bool:
-    """True when a version lies in one of the spans (None: no bound)."""
-    for low, high in spans:
-        if (high is None or key <= version_key(high)) and (low is None or key >= version_key(low)):
+def _lies(key: Key, spans: str) -> bool:
+    """True when a version lies in one of the spans, `1.0:1.4 2.0:` (no bound: none)."""
+    for span in spans.split(" "):
+        low, _, high = span.partition(":")
+        if not (high and key > version_key(high)) and not (low and key < version_key(low)):
             return True
     return False
 
 
-def _between(node: Node, spans: Any) -> int:
+def _between(node: Node, spans: str) -> int:
     """Return the candidates whose version lies in one of the spans."""
     return sum(1 << bit for bit in range(len(node.places)) if _lies(version_key(node.version(bit)), spans))
 

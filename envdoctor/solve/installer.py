@@ -10,11 +10,11 @@ from envdoctor.errors import EnvdoctorError
 from envdoctor.facts import Facts, Observed
 from envdoctor.facts.names import normalise
 from envdoctor.matrix import Matrix
-from envdoctor.matrix.snapshot import SDIST, load_snapshot, parse_files
-from envdoctor.solve.file_judge import FileJudge
+from envdoctor.matrix.snapshot import SDIST, Package, load_snapshot
 from envdoctor.solve.nodes import Context, Node, Options
 from envdoctor.solve.problem import Demand, demands_of
 from envdoctor.solve.versions import spec_mask
+from envdoctor.target.file_judge import FileJudge
 from envdoctor.target.resolve import target_of
 
 PULLED = 80
@@ -67,10 +67,10 @@ class Installations:
         for name, specifier in pins.items():
             node = self._context.node(normalise(name))
             if node and (mask := spec_mask("" if specifier == "*" else specifier, node.package.versions)):
-                sets = node.package.file_masks(node.package.file_sets)
-                asked = [text for text, versions in sets.items() if versions & mask]
-                if any(map(_has_wheel, asked)) and all(map(files.judge, asked)):
-                    source = any(not self._context.files.judge(text) for text in asked)
+                sets = node.package.file_masks(int)
+                asked = [number for number, versions in sets.items() if versions & mask]
+                if any(_has_wheel(node.package, one) for one in asked) and all(map(files.judge, asked)):
+                    source = any(not self._context.files.judge(number) for number in asked)
                     shown = f"{node.name}{'' if specifier in ('*', ANY) else specifier}"
                     where = f"CPython {target.python_minor} on {target.platform.name}"
                     return f"{shown} has no wheel for {where}" + (
@@ -79,8 +79,8 @@ class Installations:
         return ""
 
 
-def _has_wheel(kinds: str) -> bool:
-    return any(file.tag != SDIST for file in parse_files(kinds))
+def _has_wheel(package: Package, files: int) -> bool:
+    return any(file.tag != SDIST for file in package.files(files))
 
 
 def _admitted(node: Node, specifier: str) -> int:

@@ -11,7 +11,7 @@ from envdoctor.errors import Unavailable
 from envdoctor.facts import Facts
 from envdoctor.facts.names import normalise
 from envdoctor.matrix import Matrix
-from envdoctor.matrix.snapshot import SDIST, Package, load_snapshot, parse_files
+from envdoctor.matrix.snapshot import SDIST, Package, load_snapshot
 from envdoctor.solve.asking import options_of
 from envdoctor.solve.goal import Goal, Picks, holding, request_mask
 from envdoctor.solve.nodes import TORCH, Context, Node, Options
@@ -137,7 +137,7 @@ def has_wheel(matrix: Matrix, name: str, version: str | None) -> bool:
     place = package.position.get((version or "").partition("+")[0]) if package and package.crawled else None
     if package is None or place is None:
         return False
-    return any(file.tag != SDIST for file in parse_files(package.raw["F"][package.raw["s"][place]]))
+    return any(file.tag != SDIST for file in package.files_of(place))
 
 
 def _package(matrix: Matrix, name: str) -> Package | None:

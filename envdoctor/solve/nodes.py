@@ -11,12 +11,12 @@ from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.markers import decide
 from envdoctor.matrix.snapshot import Package, Snapshot
 from envdoctor.matrix.tables.conditions import ConditionRow
-from envdoctor.solve.file_judge import FileJudge
 from envdoctor.solve.overrides import overridden
 from envdoctor.solve.requests import Request
 from envdoctor.solve.variants import Build, builds_of, driver_allows
 from envdoctor.solve.versions import clauses, satisfies, spec_mask
 from envdoctor.target.cards import Card
+from envdoctor.target.file_judge import FileJudge
 from envdoctor.target.resolve import Target
 from envdoctor.values import dataclass
 
@@ -85,6 +85,10 @@ class Context:
         self._before: Mapping[str, Node | None] = {}
         self.files = FileJudge(snapshot, target, self.options.allow_source)
         self._markers: dict[int, bool] = {-1: True}
+        self.literals: dict[tuple[str, str, bool, bool], Any] = {}
+        """Conditions of rows as the solver takes them, once read (by `rows.py`)."""
+        self.forbidden: dict[frozenset[str], list[Any]] = {}
+        """What rows forbid among packages, once read (by `rows.py`)."""
         if like is not None and like.files.judges_as(self.files):
             self.files, self._markers = like.files, like._markers
             if like.snapshot is self.snapshot and like.target == target and self._asks_as(like.options):
@@ -131,7 +135,7 @@ class Context:
         """True when the snapshot's marker of that number holds on the target."""
         known = self._markers.get(number)
         if known is None:
-            known = self._markers[number] = decide(self.snapshot.markers[number], self.environment)
+            known = self._markers[number] = decide(self.snapshot.marker(number), self.environment)
         return known
 
 
@@ -217,7 +221,9 @@ class Node:
     @cached_property
     def days(self) -> list[int]:
         """Per version: the day from which it or a newer one was out, so that age never falls with version."""
-        return [*accumulate(reversed(self.package.days), min)][::-1]
+        days = self.package.days
+        rising = sorted(days)
+        return days if days == rising else [*accumulate(reversed(days), min)][::-1]
 
     @cached_property
     def bans(self) -> list[Ban]:
@@ -264,7 +270,7 @@ class Node:
         """Return what the files of a release ask of Python, as they write it."""
         for versions, files in self.package.file_groups():
             if versions >> place & 1:
-                return [self.context.snapshot.pythons[file.python][0] for file in files if file.python >= 0]
+                return [self.context.snapshot.python(file.python)[0] for file in files if file.python >= 0]
         return []
 
     @cached_property
@@ -323,11 +329,11 @@ class Node:
 
     @cached_property
     def _pinned_prereleases(self) -> int:
-        exact = (place for place, (spec, _) in enumerate(self.package.raw["S"]) if spec.startswith("=="))
         pinned = 0
-        for place in exact:
-            mask = self.package.spec_mask(place)
-            pinned |= mask if mask & (mask - 1) == 0 else 0
+        for number, spec in enumerate(self.package.specs):
+            if " ==" in spec:
+                mask = self.package.spec_mask(number)
+                pinned |= mask if mask & (mask - 1) == 0 else 0
         return pinned & self.package.prereleases
 
     @cached_property

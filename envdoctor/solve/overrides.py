@@ -24,7 +24,11 @@ def overridden(snapshot: Snapshot, overrides: Iterable[Request], environment: Ma
         known = extras.setdefault(one.name, None)
         if one.holds(environment):
             extras[one.name] = tuple(dict.fromkeys((*(known or ()), *one.extras)))
-    return _Facts(snapshot.header, snapshot.body, snapshot._loaded, extras) if extras else snapshot
+    return (
+        _Facts(snapshot.date, snapshot.tables, snapshot.places, snapshot.body, snapshot._loaded, extras)
+        if extras
+        else snapshot
+    )
 
 
 @dataclass(frozen=True)
@@ -35,14 +39,14 @@ class _Facts(Snapshot):
     def package(self, name: str) -> Package | None:
         if name not in self._own:
             plain = Snapshot.package(self, name)
-            self._own[name] = plain and _Loosened(plain.name, self._open(plain), plain.names, self)
+            self._own[name] = plain and _Loosened(plain.name, self._open(plain), plain.tables, self)
         return self._own[name]
 
     def _open(self, package: Package) -> dict[str, object]:
         """Return what is known of a package; one that is overridden has a last specifier that all meet."""
         if package.name not in self.extras:
             return package.raw
-        return {**package.raw, "S": [*package.raw["S"], ["", [0, len(package.versions)]]]}
+        return {**package.raw, "S": "\n".join((*package.specs, f"0,{len(package.versions)} "))}
 
     def loosened(self, told: Requirement) -> Requirement | None:
         """Return a requirement as it counts; None for one on what nobody is to have."""
@@ -51,7 +55,7 @@ class _Facts(Snapshot):
         package, extras = self.package(told.name), self.extras[told.name]
         if package is None or extras is None:
             return None
-        return Requirement(told.name, len(package.raw["S"]) - 1, -1, extras)
+        return Requirement(told.name, len(package.specs) - 1, -1, extras)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from envdoctor.solve.answer import PinSet
 from envdoctor.solve.documents import Header
 from envdoctor.solve.reasons import Pin
 from envdoctor.solve.variants import INDEX_URL
-from envdoctor.solve.wheels import Wheels
 from envdoctor.target.resolve import Target
+from envdoctor.target.wheels import Wheels
 
 ReadFiles = Callable[[Pin], Iterable[IndexFile]]
 """Returns the files that a pin's release has on its index; raises Unavailable."""

@@ -23,14 +23,17 @@ FOLLOWER = "TORCH-FOLLOWER-"
 
 def nogoods(context: Context, names: Set[str]) -> list[Nogood]:
     """Return what the matrix forbids among the packages `names` on the context's target."""
-    told = (
-        _of_condition(context, row, names) for row, asked in _forbidding(context.matrix) if asked <= names
-    )
-    found = [nogood for nogood in told if nogood is not None]
-    found += _of_pairs(context, names)
-    found += _of_followers(context, names)
-    found += _of_binaries(context, names)
-    return found
+    among = frozenset(names)
+    known = context.forbidden.get(among)
+    if known is None:
+        told = (
+            _of_condition(context, row, among) for row, asked in _forbidding(context.matrix) if asked <= among
+        )
+        known = context.forbidden[among] = [nogood for nogood in told if nogood is not None]
+        known += _of_pairs(context, among)
+        known += _of_followers(context, among)
+        known += _of_binaries(context, among)
+    return known
 
 
 @cache
@@ -47,7 +50,10 @@ def _of_condition(context: Context, row: ConditionRow, names: Collection[str]) -
     literals: list[Literal] = []
     for inside, conditions in ((True, row.when), (False, row.unless)):
         for key, text in conditions.items():
-            literal = _literal(context, key, text, inside, names)
+            asked = (key, text, inside, key.partition(".")[0] in names)
+            if asked not in context.literals:
+                context.literals[asked] = _literal(context, key, text, inside, names)
+            literal = context.literals[asked]
             if literal is None:
                 return None
             if isinstance(literal, Literal):

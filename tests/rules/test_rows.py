@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -93,6 +94,22 @@ def test_a_symptom_and_half_of_the_facts_are_likely(matrix_of: MatrixOf) -> None
 
 def test_a_symptom_alone_is_uncertain(matrix_of: MatrixOf) -> None:
     assert judged(matrix_of(PAIR), facts({}, BROKEN))["PAIR-OLD-NEW"].certainty is Certainty.UNCERTAIN
+
+
+@pytest.mark.parametrize(
+    ("line", "certainty"),
+    [("it broke", Certainty.UNCERTAIN), ("it broke in site-packages/old/cli.py", Certainty.LIKELY)],
+)
+def test_a_package_that_is_nowhere_named_is_not_likely_to_blame(
+    matrix_of: MatrixOf, line: str, certainty: Certainty
+) -> None:
+    rows = PAIR.replace('new = ">=5"', 'python = ">=3.12"').replace("{new}", "").replace('new = "<5"', "")
+    seen = facts({}, Symptom("SYM-BROKEN", line, "line 4", {"where": "main.py"}))
+    known = replace(seen, environment=replace(seen.environment, python=Observed("3.12.1", "line 1")))
+    assert (
+        judged(matrix_of(rows.replace('lower new", pins = {  }', 'wait"')), known)["PAIR-OLD-NEW"].certainty
+        is certainty
+    )
 
 
 def test_a_symptom_never_outranks_facts(matrix_of: MatrixOf) -> None:

@@ -13,8 +13,8 @@ from envdoctor.solve.projects import _pyproject, _reader_of
 from envdoctor.solve.requests import _is_prerelease, _release_of, _split_marker
 from envdoctor.solve.summary import _listed
 from envdoctor.solve.variants import Build
-from envdoctor.solve.wheels import Wheels, _python_fits, platform_fits
 from envdoctor.target.platforms import parse_platform
+from envdoctor.target.wheels import Wheels, _python_fits, platform_fits
 
 VERSIONS = ("1.0", "1.1", "2.0", "2.1")
 

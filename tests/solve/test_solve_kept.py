@@ -80,7 +80,7 @@ def test_newer_facts_are_asked_anew(
     told(capsys, "idna")
     releases = tmp_path / "data" / "envdoctor" / "releases"
     releases.mkdir()
-    (releases / "imports.json").write_text('{"generated": "2030-01-01", "facts": []}')
+    (releases / "imports.json").write_text('{"generated": "2030-01-01", "facts": {}}')
     told(capsys, "idna")
     assert len(solved) == 2
 

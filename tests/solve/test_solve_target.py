@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from packaging.markers import Marker
+from solve_world import release, shipped
 
 from envdoctor.api import pin
 from envdoctor.errors import InputError, Unavailable
 from envdoctor.harvest.marker_trees import marker_tree, named_extras, python_clauses
+from envdoctor.harvest.snapshot_compile import Compiler
 from envdoctor.matrix import load_matrix
 from envdoctor.matrix.markers import clauses_hold, decide
-from envdoctor.solve.wheels import Wheels
+from envdoctor.matrix.snapshot import parse_snapshot
+from envdoctor.target.file_judge import FileJudge
 from envdoctor.target.platforms import parse_platform, parse_python
 from envdoctor.target.resolve import Declared, Target, check_index_serves, resolve
+from envdoctor.target.wheels import Wheels
 
 MATRIX = load_matrix()
 LINUX = Target((3, 11), parse_platform("x86_64-manylinux_2_28"))
@@ -102,6 +108,34 @@ def test_wheel_tags_on_linux(tag: str, fits: bool) -> None:
 def test_wheel_tags_elsewhere(platform: str, tag: str) -> None:
     assert Wheels(Target((3, 11), parse_platform(platform))).install(tag)
     assert not Wheels(LINUX).install(tag)
+
+
+@pytest.mark.parametrize("allow_source", [False, True])
+@pytest.mark.parametrize(
+    ("python", "platform"),
+    [((3, 11, 7), "x86_64-manylinux_2_35"), ((3, 9), "aarch64-manylinux_2_17"), ((3, 12), "windows")],
+)
+def test_what_the_facts_say_of_files_is_what_judging_them_says(
+    python: tuple[int, ...], platform: str, allow_source: bool
+) -> None:
+    snapshot, sets = shipped()[0], shipped()[0].tables["sets"]
+    judge = FileJudge(snapshot, Target(python, parse_platform(platform)), allow_source)
+    anew = FileJudge(
+        replace(snapshot, tables={**snapshot.tables, "verdicts": []}), judge.target, allow_source
+    )
+    assert [*map(judge.judge, range(len(sets)))] == [*map(anew.judge, range(len(sets)))]
+
+
+@pytest.mark.parametrize(("python", "bar"), [((3, 11, 3), "python"), ((3, 11, 4), "")])
+def test_files_for_some_releases_of_a_python_are_judged_for_the_one_that_is_told(
+    python: tuple[int, ...], bar: str
+) -> None:
+    compiler = Compiler()
+    told = release("lib", "1", [], 0)
+    told["files"][0]["requires_python"] = ">=3.11.4"
+    compiler.add({"name": "lib", "releases": {"1": told}})
+    snapshot = parse_snapshot(compiler.bytes("2026-01-01"), "test")
+    assert FileJudge(snapshot, Target(python, LINUX.platform), False).judge(0) == bar
 
 
 @pytest.mark.parametrize("text", ["amiga", "x86_64-manylinux", "riscv64-manylinux_2_39"])

@@ -25,8 +25,8 @@ from envdoctor.solve.mending import _limit
 from envdoctor.solve.pinning import pin
 from envdoctor.solve.report import conflict_document
 from envdoctor.solve.requests import parse_line
-from envdoctor.solve.wheels import platform_fits
 from envdoctor.target.platforms import parse_platform
+from envdoctor.target.wheels import platform_fits
 
 RECORD = Path(__file__).with_name("whole_forms.tsv")
 LINES = 400

@@ -31,6 +31,12 @@ class Wheels:
             fits = self._platforms[platforms] = any(platform_fits(p, self.target.platform) for p in split)
         return fits and self._runs(interpreter)
 
+    def floor(self, tag: str) -> tuple[int, int] | None:
+        """Return from which glibc on a wheel installs on Linux, on the target's architecture; None: never."""
+        interpreter, _, platforms = tag.rpartition("-")
+        told = [glibc_floor(one, self.target.platform.arch) for one in platforms.split(".")]
+        return min(filter(None, told), default=None) if self._runs(interpreter) else None
+
     def _runs(self, interpreter: str) -> bool:
         fits = self._pythons.get(interpreter)
         if fits is None:
@@ -60,13 +66,21 @@ def platform_fits(tag: str, platform: Platform) -> bool:
         return True
     if platform.os == "windows":
         return tag == {"AMD64": "win_amd64", "ARM64": "win_arm64"}[platform.arch]
+    if platform.libc == "glibc":
+        floor = glibc_floor(tag, platform.arch)
+        return floor is not None and floor <= platform.libc_version
     if platform.os == "linux" and tag == f"linux_{platform.arch}":
         return True
-    if platform.libc == "glibc":
-        asked = parse_manylinux(tag)
-        return asked is not None and asked[0] <= platform.libc_version and asked[1] == platform.arch
     match = _VERSIONED.fullmatch(tag)
     return match is not None and _versioned_fits(match, platform)
+
+
+def glibc_floor(tag: str, arch: str) -> tuple[int, int] | None:
+    """Return from which glibc on one platform tag fits a Linux of an architecture; None: never."""
+    if tag in ("any", f"linux_{arch}"):
+        return 0, 0
+    asked = parse_manylinux(tag)
+    return asked[0] if asked is not None and asked[1] == arch else None
 
 
 def _versioned_fits(match: re.Match[str], platform: Platform) -> bool:
