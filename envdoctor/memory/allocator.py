@@ -46,8 +46,8 @@ LOGGED = 0.06
 lie between whole ones."""
 
 IDLE_SCORES = 0.25
-"""Of a block of scores, in full training on log probabilities of them: what lies idle between gradients. Of 51
-runs none reserved more of it than a seventh beyond its replay."""
+"""Of a block of scores, in full training on log probabilities of them: what lies idle between gradients. Of
+51 runs none reserved more of it than a seventh beyond its replay."""
 
 IDLE_TABLE = 0.5
 """Of a head's gradient that chunks sum up: a chunk's comes while their sum is there (of ten runs one)."""
