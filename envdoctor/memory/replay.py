@@ -11,12 +11,11 @@ from functools import lru_cache
 from math import inf
 
 from envdoctor.memory.activations import IDLE, LayerKind, kinds_of, layer_kinds
-from envdoctor.memory.adapters import adapter_tensors, copied_tensors
 from envdoctor.memory.attention import masks
 from envdoctor.memory.caching import Block, CachingAllocator, Events, allocator_of, granules
 from envdoctor.memory.flat import buckets, coalesced
 from envdoctor.memory.images import tower_of
-from envdoctor.memory.layout import Layer, dense_layer, layers, learned, moe_layer, outer_tensors
+from envdoctor.memory.layout import dense_layer, moe_layer, outer_tensors
 from envdoctor.memory.looking import Seen, look, look_back
 from envdoctor.memory.loss import views_head
 from envdoctor.memory.optimizer import find_optimizer, state_blocks
@@ -36,7 +35,7 @@ from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.stepping import Loop, decompose, in_order, step_alone, step_weight, steps_in_python
 from envdoctor.memory.turns import Frame, Turns, frame_of, paired
-from envdoctor.memory.weights import trained_tower, weight_blocks
+from envdoctor.memory.weights import trained_tensors, trained_tower, weight_blocks
 from envdoctor.values import replace
 
 GROWTHS = 16
@@ -475,29 +474,6 @@ def _loaded(
 ) -> list[tuple[CachingAllocator, list[Block], list[Block]]]:
     """Return where what such a run loads is kept: the allocator, DDP's buckets and copies."""
     return []
-
-
-def trained_tensors(shape: ModelShape, s: Settings) -> list[tuple[int, int]]:
-    """Elements of each trained tensor and their width, in the optimizer's order."""
-    if not s.trains:
-        inner = [(n, s.adapter) for n, count in adapter_tensors(shape, s) for _ in range(count)]
-        copies = [(n, s.copied) for n, _ in copied_tensors(shape, s)]
-        first = copies[: s.copies_table]
-        return [*first, *inner, *copies[len(first) :]]
-    left, found = s.lasting if s.active else shape.layers, list[tuple[int, int]]()
-    for layer, count in reversed(layers(shape)):
-        found = _layer_tensors(layer, s.of_layer("")) * min(left, count) + found
-        left = max(0, left - count)
-    if not s.outer:
-        return found
-    table, *rest = outer_tensors(learned(shape), False)
-    begun = (*trained_tower(shape, s), table)
-    return [*((n, s.vector) for n in begun), *found, *((n, s.vector) for n in rest)]
-
-
-def _layer_tensors(layer: Layer, s: Settings) -> list[tuple[int, int]]:
-    """Elements and width of each parameter tensor of a layer."""
-    return [*((n, s.weight) for n in layer.matrices()), *((n, s.vector) for n in layer.vectors)]
 
 
 def batch_blocks(shape: ModelShape, s: Settings) -> Iterator[int]:
