@@ -38,6 +38,11 @@ class Answer:
 _BILLIONS = re.compile(r"(?<![\w.])(?:[\w./]{0,120}[-_/])?(\d{1,3}(?:\.\d{1,2})?)[bB]\b")
 _PACKED = 0.6
 """Bytes that a parameter takes in 4 bit, scales and what stays in 16 bit counted in."""
+_TRAINED = 16
+"""Bytes that a parameter takes while all are trained: weights and gradients in 16 bit, AdamW's three in 32.
+
+https://arxiv.org/abs/1910.02054, section 3.1
+"""
 UNKNOWN = Answer(None)
 
 
@@ -224,8 +229,11 @@ def _judge_weights(view: View, text: str) -> Answer:
     for told, source in words:
         if match := _BILLIONS.search(told):
             size = float(match[1])
-            whole, packed = (size * 1e9 * each / GIB for each in (2, _PACKED))
-            said = f"{match[1]}B take about {whole:.0f} GiB in 16 bit, {packed:.0f} in 4 bit"
+            whole, packed, trained = (size * 1e9 * each / GIB for each in (2, _PACKED, _TRAINED))
+            said = (
+                f"{match[1]}B take about {whole:.0f} GiB in 16 bit, {packed:.0f} in 4 bit; trained in full with"
+                f" AdamW in mixed precision {trained:.0f}, activations aside"
+            )
             return Answer(True, (Evidence("model", said, source),))
     return UNKNOWN
 
