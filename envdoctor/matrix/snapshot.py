@@ -184,7 +184,8 @@ class Package:
 
     def files_of(self, place: int) -> list[File]:
         """Return the kinds of files of the version in that place."""
-        return next(files for versions, files in self.file_groups() if versions >> place & 1)
+        sets = self.file_masks(int).items()
+        return self.files(next(number for number, versions in sets if versions >> place & 1))
 
     def row_masks(self, within: int) -> dict[int, int]:
         """Return which of the versions `within` share each row of requirements (-1: unknown requirements)."""
@@ -209,11 +210,21 @@ class Package:
 
     def requirements(self, row: int, extra: str = "") -> list[Requirement]:
         """Return what a row requires, without extras or what one extra adds."""
+        read = self.requirement if extra == LIMITS else self.wanted
+        return [one for number in self.numbers(row, extra) if (one := read(number)) is not None]
+
+    def numbers(self, row: int, extra: str = "") -> list[str]:
+        """Return the numbers of what a row requires, as `wanted` (limits: `requirement`) reads them."""
         told = self._rows[row]  # lists of requirements by extra, "" first: `=4 cuda=7`
         place = 0 if not extra else told.find(f" {extra}=") + 1
         if extra and not place:
             return []
-        return self._list(int(told[place + len(extra) + 1 :].partition(" ")[0]))
+        asked = self._asked[int(told[place + len(extra) + 1 :].partition(" ")[0])]
+        return asked.split(",") if asked else []
+
+    def wanted(self, number: str) -> Requirement | None:
+        """Return a requirement as it counts; None where it does not."""
+        return self.requirement(number)
 
     def extras(self, row: int) -> frozenset[str]:
         """Return the extras that a row's markers name."""
@@ -233,25 +244,15 @@ class Package:
         """The single requirements."""
         return _lines(self.raw["Q"])
 
-    def _list(self, number: int) -> list[Requirement]:
-        known = self._lists.get(number)
-        if known is None:
-            asked = filter(None, self._asked[number].split(","))
-            known = self._lists[number] = [self._requirement(int(one)) for one in asked]
-        return known
-
     @cached_property
-    def _lists(self) -> dict[int, list[Requirement]]:
+    def _requirements(self) -> dict[str, Requirement]:
         return {}
 
-    @cached_property
-    def _requirements(self) -> dict[int, Requirement]:
-        return {}
-
-    def _requirement(self, number: int) -> Requirement:
+    def requirement(self, number: str) -> Requirement:
+        """Return a requirement by its number, as it is stated."""
         known = self._requirements.get(number)
         if known is None:
-            name, spec, marker, *extras = self._each[number].split(",")
+            name, spec, marker, *extras = self._each[int(number)].split(",")
             known = Requirement(self.tables["names"][int(name)], int(spec), int(marker), tuple(extras))
             self._requirements[number] = known
         return known

@@ -62,8 +62,14 @@ class _Facts(Snapshot):
 class _Loosened(Package):
     facts: _Facts = field(repr=False)
 
-    def requirements(self, row: int, extra: str = "") -> list[Requirement]:
-        told = Package.requirements(self, row, extra)
+    def numbers(self, row: int, extra: str = "") -> list[str]:
+        told = Package.numbers(self, row, extra)
         if extra == LIMITS:
             return told
-        return [one for one in dict.fromkeys(map(self.facts.loosened, told)) if one is not None]
+        counted: dict[Requirement | None, str] = {None: ""}
+        for number in told:
+            counted.setdefault(self.wanted(number), number)
+        return [number for number in counted.values() if number]
+
+    def wanted(self, number: str) -> Requirement | None:
+        return self.facts.loosened(self.requirement(number))
