@@ -182,10 +182,9 @@ class Package:
             for tag in together[tags].split(",")
         )
 
-    def files_of(self, place: int) -> list[File]:
-        """Return the kinds of files of the version in that place."""
-        sets = self.file_masks(int).items()
-        return self.files(next(number for number, versions in sets if versions >> place & 1))
+    def set_of(self, place: int) -> int:
+        """Return the number of the set of file kinds of the version in that place."""
+        return next(number for number, versions in self.file_masks(int).items() if versions >> place & 1)
 
     def row_masks(self, within: int) -> dict[int, int]:
         """Return which of the versions `within` share each row of requirements (-1: unknown requirements)."""

@@ -274,7 +274,7 @@ class Node:
 
     def pythons(self, place: int) -> list[str]:
         """Return what the files of a release ask of Python, as they write it."""
-        files = self.package.files_of(place)
+        files = self.package.files(self.package.set_of(place))
         return [self.context.snapshot.python(file.python)[0] for file in files if file.python >= 0]
 
     @cached_property
