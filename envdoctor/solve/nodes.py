@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.markers import decide
@@ -18,7 +18,7 @@ from envdoctor.solve.versions import clauses, satisfies, spec_mask
 from envdoctor.target.cards import Card
 from envdoctor.target.file_judge import FileJudge
 from envdoctor.target.resolve import Target
-from envdoctor.values import dataclass
+from envdoctor.values import NamedTuple, dataclass
 
 TORCH = "torch"
 _READ = {"demands", "wanted", "limits", "parts", "asked", "patterns", "told", "undeclared"}

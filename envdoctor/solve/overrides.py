@@ -42,11 +42,11 @@ class _Facts(Snapshot):
             self._own[name] = plain and _Loosened(plain.name, self._open(plain), plain.tables, self)
         return self._own[name]
 
-    def _open(self, package: Package) -> dict[str, object]:
+    def _open(self, package: Package) -> dict[str, str]:
         """Return what is known of a package; one that is overridden has a last specifier that all meet."""
         if package.name not in self.extras:
             return package.raw
-        return {**package.raw, "S": "\n".join((*package.specs, f"0,{len(package.versions)} "))}
+        return {**package.raw, "S": ";".join((*package.specs, f"0,{len(package.versions)} "))}
 
     def loosened(self, told: Requirement) -> Requirement | None:
         """Return a requirement as it counts; None for one on what nobody is to have."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from envdoctor.matrix.snapshot import LIMITS
 from envdoctor.matrix.snapshot import Requirement as Wanted
 from envdoctor.solve.nodes import TORCH, Context, Node
 from envdoctor.solve.undeclared import undeclared
 from envdoctor.solve.variants import OWN_RUNTIME
-from envdoctor.values import dataclass
+from envdoctor.values import NamedTuple, dataclass
 
 
 @dataclass(frozen=True)

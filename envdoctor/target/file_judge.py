@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from envdoctor.facts import Facts
-from envdoctor.matrix import Matrix
 from envdoctor.matrix.markers import clauses_hold
 from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, groups_of, load_snapshot
 from envdoctor.matrix.verdicts import Verdicts, bar_of, verdicts_of
 from envdoctor.target.resolve import Target, target_of
 from envdoctor.target.wheels import Wheels
+
+if TYPE_CHECKING:
+    from envdoctor.facts import Facts
+    from envdoctor.matrix import Matrix
 
 _SOURCE = str(SDIST)
 PYTHONS = ((3, 11), (3, 12), (3, 10), (3, 13), (3, 9), (3, 14))
