@@ -48,6 +48,12 @@ _GUIDE = re.compile(
     r"\bif (?:the|your|a|there|no) |\b(?:may|might|could|would|can) (?:\w{1,12} ){1,4}[\"'`*]{0,3}$|"
     r"\b(?:to|how to) (?:fix|avoid|solve|resolve|prevent)\b"
 )
+_MAY_COME = re.compile(
+    r"(?i)^\W{0,4}(?:if|in case|when(?:ever)?) (?:an? |the |you |there )?(?:[\w-]{1,20} ){0,4}$|"
+    r"\b(?:may|might|could|can) (?:\w{1,12} ){0,2}(?:cause|lead to|result in|run into|trigger|raise|throw) "
+    r"(?:\w{1,12} ){0,3}$|\b(?:i|we) (?:suppose|guess|assume|presume|wonder)\b"
+)
+"""How a hint speaks of what has not happened: `If out-of-memory occurs during capture, lower …`."""
 _MEANS = re.compile(r"(?i)^[\"'`*]{0,3},?\s?(?:means?|indicates?|is (?:raised|printed|shown) (?:when|if))\b")
 _MINE = re.compile(r"(?i)\b(?:i|we|my|me|our)\b")
 _ASKING = re.compile(
@@ -91,9 +97,11 @@ def mood_of(line: str, first: int, last: int, fenced: bool = False, denies: bool
     before, after = line[:first][-_BEFORE:], line[last : last + _BEFORE]
     if _CODE.search(before) or _PASSED.search(line) or _SET_TO.match(after):
         return DENIED
+    clause = _CLAUSE.split(before)[-1]
+    if _MAY_COME.search(clause):
+        return SUPPOSED  # a program's hint, too, tells what one may do then
     if fenced or is_logged(line) or _RAISED.match(line):
         return PRINTED
-    clause = _CLAUSE.split(before)[-1]
     titled = line.startswith("#")
     said = is_sentence(line.strip(" -*>"), titled)
     if _NOT.search(clause) or (said and denies and _NEVER.search(line[first:last])):

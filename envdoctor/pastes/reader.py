@@ -240,9 +240,13 @@ def _tells(paste: Paste, recognised: Sequence[Sight]) -> Iterator[Sighting]:
 
 
 def _of_errors(paste: Paste, lines: Sequence[str], errors: Sequence[Sighting]) -> Iterator[Sighting]:
-    """Yield what is said below the last error."""
+    """Yield what is said below the last error, and that a text with a title tells of it."""
     from envdoctor.pastes.wishes import parse_mended
 
+    if lines[0].startswith("# "):
+        from envdoctor.pastes.sentences import parse_titled
+
+        yield from parse_titled(lines[0])
     yield from parse_mended(paste, lines, max(error.value.line for error in errors))
 
 

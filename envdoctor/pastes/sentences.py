@@ -19,11 +19,13 @@ _NO_PERSON = re.compile(
 """How lines of logs, tables, prompts, listings, programs and reports of tools begin."""
 _SOUND = re.compile(
     r"(?i)\b(?:no|without(?: an(?:y|other))?|zero|0|avoid(?:s|ing)?|fix(?:es|ed)?) (?:[\w-]{1,20} )?"
-    r"(?:errors?|failures?|crashes|problems?|issues?|conflicts?|warnings?|bugs?|exceptions?)\b|"
+    r"(?:errors?|failures?|crashes|problems?|issues?|conflicts?|warnings?|bugs?|exceptions?)\b"
+    r"(?:(?:,| or| and| nor){1,2} (?:errors?|failures?|warnings?|exceptions?)\b){0,3}|"
     r"\b(?:errors?|failed|failures?|failed requests|exceptions?)\b[\"']?\s{0,4}[:=|]\s{0,40}"
     r"(?:0(?![\d.])|none|false|null)|"
     r"\btrial[- ]and[- ]error|\berror (?:bars?|correction|handling|rates?|margins?)|\becc[. _]errors?|"
-    r"\bdescribe the (?:bug|issue|problem)\b|\bcould not collect\b|\brelated to a problem\b|"
+    r"\bdescribe the (?:bug|issue|problem)\b|\bare you seeing the (?:problem|issue) on\b|"
+    r"\bcould not collect\b|\brelated to a problem\b|"
     r"\b(?:fail|error)[- ](?:fast|safe|free|over)\b|\b(?:bug|issue)[- ](?:fix|tracker|report|template)"
 )
 """Words of trouble where there is none."""
@@ -36,7 +38,8 @@ _OF_A_MODEL = re.compile(
 _REPORTS = re.compile(
     r"(?i)\b(?:get|gets|getting|got|see|seeing|saw|receiv\w{1,3}|encounter\w{0,3}|observ\w{1,3}|hits?|"
     r"r[au]n(?:ning)? into|"
-    r"fac(?:e|es|ed|ing)|throw[sn]?|threw|raise[sd]?|returns?|returned|report(?:s|ed)|gives?|gave|have|having|"
+    r"fac(?:e|es|ed|ing)|throw[sn]?|threw|raise[sd]?|returns?|returned|report(?:s|ed)|gives?|gave|have|"
+    r"having|"
     r"had|following|this|below|same)\b[^.?!]{0,50}?"
     r"\b(?:errors?|exceptions?|tracebacks?|failures?|crash(?:es)?)\b|"
     r"\b(?:have|having|had|hits?|r[au]n into|encounter\w{0,3}|fac(?:e|es|ed|ing)) (?:\w{1,12} ){0,3}"
@@ -49,21 +52,33 @@ _REPORTS = re.compile(
     r"sav|resum|converg|finish|complet|show)\w{0,6}|"
     r"\b(?:can(?:not|['’]?t| not)|could(?:n['’]?t| not)|(?:un|not )able to) "
     r"(?:be (?:loaded|found|used|installed|imported|opened|run|started|initiali[sz]ed|built)|get|run|"
-    r"start|load|use|install|import|train|see|detect|build|compile|launch|open|connect|access|download|resume|"
+    r"start|load|use|install|import|train|see|detect|build|compile|launch|open|connect|access|download|"
+    r"resume|"
     r"save|make|create|allocate|initiali[sz]e|locate|find "
     r"(?!any|specific|info|the (?:part|code|place|reason|doc|line|right))|fine-?tune|infer)\b|"
     r"(?-i:\b[A-Z][a-z]\w{1,40}(?:Error|Exception)\b)|"
     r"\b(?:very|too|much|extremely|so|super|painfully|terribly|incredibly|really|insanely) slow|"
-    r"\bis missing\b|\bis incompatible with\b|"
+    r"\bis missing\b|\bis incompatible with\b|\bnot exist\b|\b(?:do|does|did)(?:n['’]?t| not) (?:contain|"
+    r"includ|return|"
+    r"produc|appear|exist|generat|stop|answer|match|releas|giv)\w{0,3}\b|"
+    r"\b(?:is|are|was|were|runs?|running|became|becomes|seems?) (?:\w{1,12} ){0,2}(?:slow(?:er)?|wrong|"
+    r"incorrect|worse)\b|"
+    r"\bslower (?:than|on)\b|\b(?:low|poor|bad|weird|strange|terrible) (?:\w{1,12} ){0,2}performance\b|"
+    r"\b(?:generation|output|model|answer) (?:\w{1,12} )?(?:loops|repeats)\b|"
+    r"\b(?:produc|giv|return|generat|output|yield)\w{1,3} (?:the )?(?:same|identical|wrong|incorrect|"
+    r"random|empty|bad)\b|"
+    r"\bi (?:do not|don['’]?t|can['’]?t) understand why\b|\bsurprised? (?:me|that)\b|"
+    r"\bunexpected (?:behaviou?r|result|output)\b|"
     r"\b(?:seems?|appears?) (?:to be )?not |\bnot (?:detected|recogni[sz]ed)\b|"
-    r"\btak(?:es|ing) (?:too|so|very) long|"
+    r"\btak(?:es|ing|e|en) (?:(?:too|so|very) (?:long|much)|ages|forever|hours|a (?:very )?(?:long time|"
+    r"lot of time))|"
     r"\bcomplain\w{0,3}\b|\bdie[sd]\b|\bwon['’]?t (?:load|start|run|work|fit)\b|\bmessage that\b|"
     r"\b(?:tells me|says) (?:that|it|the|an?|what)\b|\bclimbs\b|"
     r"(?:\b|_)(?:loss|grad_norm)\b[^.?!]{0,20}\bnan\b|"
     r"(?:\b|_)loss ?(?:is |of |becomes |stays |goes to |always |= ?|: ?){1,2}0(?:\.0{1,8})?\b|"
     r"\b(?:garbage|gibberish|garbled)\b|\bsame (?:problem|issue|error)\b|(?<![a-z])OOM(?![a-z])|"
     r"报错|失败|崩溃|卡住|卡死|爆显存|无法|出现[^。？?]{0,24}?(?:错误|异常|问题|nan|为 ?0)|变成 ?nan|不收敛|"
-    r"没反应|没有反应|一直(?:卡|报|不动|是 ?0|为 ?0|加载不)"
+    r"(?:经常|总是|一直|频繁)报|没反应|没有反应|一直(?:卡|报|不动|是 ?0|为 ?0|加载不)"
 )
 """Words by which a person tells of a failure that happened."""
 _SUPPOSED = re.compile(
@@ -82,16 +97,21 @@ OVER = re.compile(
 )
 """Words by which trouble is told that is over."""
 _ASKING_TITLE = re.compile(
-    r"(?i)# \W{0,3}(?:\[?question\]?|how|what|which|where|any|"
+    r"(?i)# \W{0,3}(?:\[(?:usage|discussion|help)\]\W{1,3})?(?:\[?question\]?|how|what|which|where|any|"
     r"(?:can|could|is|are|does|do|should|will)(?!['’]t| not))\b"
 )
 _CLAUSE = re.compile(r"(?<=[.!?])\s{1,4}|(?<=[\u3002\uff1f])")
 _BOX = re.compile(r"\s*(?:[-*] \[|[*_#<])")
 """A box of a form, a heading, a remark of it."""
 _PIN = re.compile(r"\s*[\w.\[\],-]{1,100}==")
+_LABELLED = re.compile(
+    r"\s*[-*] (?i:(?!error|problem|issue|bug|trouble))[A-Za-z`][\w ./()`-]{1,40}: [^.!?\n]{1,40}$"
+)
+"""How a report of an environment tells a value: `- Data directory: not detected`."""
 _OF_A_BUG = re.compile(
     r"(?i)#{1,5} \W{0,4}(?:\w{1,12} ){0,2}?(?:describe the (?:bug|issue)|bug description|to reproduce|"
-    r"reproduction|expected behaviou?r|actual behaviou?r|what is the issue|error (?:message|log|output))|"
+    r"reproduction|expected behaviou?r|actual behaviou?r|what is the issue|what happened|"
+    r"problem description|error (?:message|log|output))|"
     r"(?:describe the bug|to reproduce|expected behaviou?r)\W{0,4}$"
 )
 """Headings of the forms in which a failure is reported."""
@@ -105,7 +125,8 @@ _LOGGED = re.compile(rf"[\s\[]{{0,4}}(?:{_OF_A_PROCESS}\s{{0,4}})?[\s\[]{{0,4}}(
 _OF_PROGRAM = re.compile(r"\w(?:Warning|WARNING): |^\s{0,8}(?:\d{1,3}%\||/|[A-Z]:\\)")
 _WORDS, _SHARE = 6, 0.6
 _CODE = re.compile(
-    r"\s*(?:[#$>%@{}()\[\]\\|]|-{1,2}\w|(?:import|from|def|class|if|elif|else|for|while|return|raise|print|with|try|"
+    r"\s*(?:[#$>%@{}()\[\]\\|]|-{1,2}\w|(?:import|from|def|class|if|elif|else|for|while|return|raise|"
+    r"print|with|try|"
     r"except|sudo|pip3?|python3?|docker|export|cd|ls|cat|echo|git|curl|wget|conda|uv)\b|[\w.\[\]]{1,60} ?=)|"
     r".*[\\{(,;]\s*$"
 )
@@ -147,12 +168,19 @@ def parse_reports(lines: Sequence[str], told: Iterable[tuple[int, str]]) -> Iter
         yield Sighting("note", REPORTED)
 
 
+def parse_titled(title: str) -> Iterator[Sighting]:
+    """Yield a note that a person reports what a text with a title shows; a question reports nothing."""
+    if not _ASKING_TITLE.match(title):
+        yield Sighting("note", REPORTED)
+
+
 def troubled_lines(paste: Paste, lines: Sequence[str], sights: Sequence[Sight]) -> list[tuple[int, str]]:
     """Return the lines of a person that hold words of trouble, as the row of such words has them."""
     said = next((sight.pattern for sight in sights if sight.pattern.fault == "said"), None)
     if said is None:
         return []
     pattern = row_pattern(said.pattern)
+    lines = ["" if _LABELLED.match(line) else line for line in lines]
     return [one for one in told_lines(paste, lines) if pattern.search(without_soundness(one[1]))]
 
 

@@ -34,6 +34,20 @@ _BLANKS = re.compile(r"[ \t]{64,}")
 _LOST_ESCAPES = re.compile(r"\[\d{1,3}(?:;\d{1,3}){0,4}m")
 _IN_A_STRING = "Traceback (most recent call last):\\n"
 """How a traceback begins that a program logged as a string with its line ends written out."""
+_HEADED = "Traceback (most recent call last): File"
+"""How a traceback begins that a page shows on one line."""
+_JOINTS = re.compile(
+    r'(?<=\S) (?=File "[^"\n]{1,400}", line \d{1,7}\b|Traceback \(most recent call last\)|'
+    r"(?:During handling of|The above exception was) )"
+)
+_JOINED_FRAME = re.compile(
+    r'^(File "[^"\n]{1,400}", line \d{1,7}(?:, in \S{1,120})?)(?: (.{0,2000}?))??'
+    r"(?: ((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit|Iteration)(?:: .*)?))?$"
+)
+"""A frame with its code, and behind the last one the exception that it ends in."""
+_UNICODE = "\\u00"
+_UNICODE_CHARACTER = re.compile(r"\\u00([2-7][0-9a-f])")
+"""How JSON writes a quote."""
 _SERVICE = re.compile(r"(?m)^([a-z][a-z0-9_.-]{2,60}) {1,40}\| ?")
 _SERVED = 3
 """Lines that begin by one name before it is taken for a service's."""
@@ -182,6 +196,10 @@ def plain_lines(text: str) -> list[str]:
     text = _unify(text)
     if _IN_A_STRING in text:
         text = _unescaped(text)
+    if _UNICODE in text:
+        text = _UNICODE_CHARACTER.sub(lambda code: chr(int(code[1], 16)), text)
+    if _HEADED in text:
+        text = "\n".join(_unfolded(line) if _HEADED in line else line for line in text.split("\n"))
     if _ESCAPED_BLANK in text:
         text = _QUOTED_LINE.sub(_unquoted, text)
     if "\x1b" in text or "\x9b" in text:
@@ -232,6 +250,20 @@ def _without_services(text: str) -> str:
 def _unquoted(line: re.Match[str]) -> str:
     """Return a line with its characters in place of how a link writes them."""
     return _QUOTED_CHARACTER.sub(lambda code: chr(int(code[1], 16)), line[0])
+
+
+def _unfolded(line: str) -> str:
+    """Return a traceback that stands on one line as its lines."""
+    parts = []
+    for part in _JOINTS.split(line):
+        frame = _JOINED_FRAME.match(part)
+        shown = ("  ", "    ", "") if frame else ("",)
+        parts += [
+            f"{lead}{text}"
+            for lead, text in zip(shown, frame.groups() if frame else [part], strict=False)
+            if text
+        ]
+    return "\n".join(parts)
 
 
 def _unescaped(text: str) -> str:

@@ -103,10 +103,12 @@ def aimed_findings(findings: Sequence[Finding], facts: Facts) -> tuple[Finding, 
 def built_for(lines: Sequence[str], facts: Facts) -> tuple[str, ...]:
     """Return commands that install torch from where its builds for the accelerator lie.
 
-    The default index has torch for CUDA; of AMD's and Intel's cards uv finds the index that fits the machine
+    The default index has torch for CUDA on Linux, for Windows without it; for those and for AMD's and Intel's
+    cards uv finds the index that fits the machine
     (https://github.com/astral-sh/uv/blob/0.12.5/docs/guides/integration/pytorch.md).
     """
-    if backend_of(facts).get() not in (Backend.ROCM, Backend.XPU):
+    elsewhere = (Backend.ROCM, Backend.XPU, *([Backend.CUDA] if facts.host.os.get() == "windows" else []))
+    if backend_of(facts).get() not in elsewhere:
         return tuple(lines)
     return tuple(_from_its_index(line) for line in lines)
 

@@ -188,7 +188,8 @@ def _remedies(
         paired = list(pair_remedies(view, package))
         yield from [] if any(remedy.pins for remedy in paired) else _required_torch(view, package)
         yield from paired
-    yield rebuilding
+    if row is None or rebuild:
+        yield rebuilding
     if spec := _built_range(view, package, built):
         yield Remedy(
             f"Install the torch it was built for: {spec}.",

@@ -137,12 +137,14 @@ def _whole_name(name: str, asker: Frame | None) -> str:
 
 
 def _owner(told: Mapping[str, str]) -> str:
-    return f"{told['class']}.{told['function']}" if told.get("class") else str(told.get("function", ""))
+    """Return the callable, with the underscores of an `__init__` that Markdown takes for emphasis."""
+    class_, function = told.get("class"), told.get("function", "")
+    return f"{class_}.{'__init__' if function == 'init' else function}" if class_ else function
 
 
 def _keyword(symptom: Symptom, frames: tuple[Frame, ...]) -> Wanted:
     """Return the keyword that a callable does not know; a call in the frames names a bare `__init__`."""
-    keyword, owner = symptom.captured["kwarg"], _owner(symptom.captured)
+    keyword, owner = symptom.captured["kwarg"].replace(" ", "_"), _owner(symptom.captured)
     call = re.compile(
         rf"([A-Za-z_][\w.]{{0,120}})\((?:[^()]|\([^()]{{0,200}}\)){{0,200}}?\b{re.escape(keyword)}\s*="
     )

@@ -32,8 +32,13 @@ def is_recorded(view: View, name: str) -> bool:
 def day_of(view: View, name: str, version: str) -> int | None:
     """Return the day (from 1970-01-01) on which a release was first uploaded; None where it is not known."""
     package = package_facts(view, name)
-    place = package.position.get(version) if package else None
+    place = place_of(package, version) if package else None
     return package.days[place] if package and place is not None else None
+
+
+def place_of(package: Package, version: str) -> int | None:
+    """Return where a release stands, also where the last zero of its number is left out."""
+    return package.position.get(version, package.position.get(f"{version}.0"))
 
 
 def told_day(day: int) -> str:

@@ -52,6 +52,8 @@ class _Reached:
     package: str | None
     shown: str
     line: int = 0
+    ends: bool = False
+    """True where the run came to its end."""
 
 
 def as_shown(view: View, end: ErrorSeen | None, findings: Sequence[Finding]) -> list[Finding]:
@@ -88,6 +90,7 @@ class _Course:
             _Reached(
                 *(_STAGES.index(row.stage), row.package, f"{one.text[:_QUOTE]} ({one.source})"),
                 line=line_of(one.source),
+                ends=row.ends,
             )
             for row in self._view.matrix.rows(tables.ReachedRow)
             for one in self._view.facts.symptoms
@@ -136,6 +139,9 @@ class _Course:
         if finding.explains and self._went_on(finding):
             told = f"{finding.cause} The text shows that the run went on without it."
             return replace(finding, severity=Severity.NOTE, certainty=Certainty.UNCERTAIN, cause=told)
+        if finding.explains and self._ended_well_after(finding):
+            told = f"{finding.cause} The text shows that the run came to its end after that."
+            return replace(finding, severity=Severity.WARNING, certainty=_at_most_likely(finding), cause=told)
         if finding.id in answered:
             return finding
         if self.apart and self._is_of_listing(finding):
@@ -200,6 +206,18 @@ class _Course:
         after = max((one.line for one in self._lines if one.stage == _LAST), default=0)
         ended = self.end is not None and not met.isdisjoint(met_in(self._view, self.end)) and not errors
         return bool(places) and not ended and 0 < max(places) < after
+
+    def _ended_well_after(self, finding: Finding) -> bool:
+        """True in a log for errors, with tracebacks too, all above the line by which a run tells its results.
+
+        Who writes of an error tells of it, whichever of several runs is shown below.
+        """
+        if REPORTED in self._view.facts.notes or self._after_all is Severity.ERROR:
+            return False
+        met = set(finding.explains)
+        places = [error.line for error in self._view.facts.errors if not met.isdisjoint(error.symptoms)]
+        end = max((one.line for one in self._lines if one.ends), default=0)
+        return bool(places) and max(places) < end
 
     def _of_another_error(self, finding: Finding) -> Finding:
         """What accounts for another error than the one that the title names is beside the question.

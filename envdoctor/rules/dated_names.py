@@ -98,10 +98,10 @@ def _is_old(view: View, record: Record, spans: Spans) -> bool:
 
 
 def _may_be(view: View, error: ErrorSeen, library: str) -> bool:
-    """True where the traceback runs through a library, or without one where it may be installed."""
+    """True where the traceback runs through a library, or without one where the report names it."""
     if error.frames:
         return any(asking_package(view, frame) == library for frame in error.frames)
-    return view.installed(library) is not False
+    return view.facts.distribution(library) is not None or view.names(library)
 
 
 def _ways(dated: _Dated) -> Iterator[Remedy]:

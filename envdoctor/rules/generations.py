@@ -6,7 +6,9 @@ What no recorded interface answers is at least told with both packages and the r
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+
+from packaging.version import Version
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import commands, install_commands, pip_install
@@ -14,10 +16,11 @@ from envdoctor.facts import Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_records import libraries_with, load_record, recorded_libraries
 from envdoctor.matrix.snapshot import STACK
+from envdoctor.matrix.tables import RenameRow
 from envdoctor.profile.keys import key_facts
 from envdoctor.rules.asked import Lack, Wanted, wanted_of
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.calendar import day_of, first_after, newest_on, package_facts, told_day
+from envdoctor.rules.calendar import day_of, first_after, newest_on, package_facts, place_of, told_day
 from envdoctor.rules.import_chains import package_of
 from envdoctor.rules.interface_lookup import distribution_of, find_missing, is_contradicted, spelt_as
 from envdoctor.rules.standard_modules import is_standard
@@ -27,6 +30,8 @@ ID = "RELEASES-APART"
 YOUNG = 730
 """Days for which code that was written for the major release before is still about."""
 _ANY_DAY = 1 << 20
+_NAMED = 3
+"""How many of the packages that may ask are named."""
 _OF_LOADING = frozenset(
     [
         *("torch_dtype", "dtype", "device_map", "attn_implementation", "load_in_4bit", "load_in_8bit"),
@@ -60,6 +65,7 @@ def _has_it(view: View, wanted: Wanted) -> bool:
 def _finding(view: View, wanted: Wanted) -> Finding | None:
     owner, asker = _owner(view, wanted), asking_package(view, wanted.asker)
     asker = "" if asker == owner else asker
+    users = [] if asker or wanted.asker else users_of(view, owner)
     what = _what(wanted)
     if is_standard(view, wanted.module):
         return None  # which Python has the name, or whose file hides the module, is told elsewhere
@@ -67,12 +73,15 @@ def _finding(view: View, wanted: Wanted) -> Finding | None:
         return None
     here = f"{told_release(view, owner)} here" if owner else "what is called"
     asking = told_release(view, asker) if asker else "the code that asks"
+    if users:
+        asking += f" (of what is here, {', '.join(told_release(view, name) for name in users[:_NAMED])} may)"
+    asker = asker or next(iter(users), "")
     return Finding(
         id=ID,
         severity=Severity.ERROR,
         summary=f"{here} {what}: {asking} was written for another version of " + (owner or "it"),
         cause="Names, arguments and members come, move and go with releases. "
-        + (f"{asker} and {owner} are" if asker and owner else "Who asks and who is asked are")
+        + (f"{asker} and {owner} are" if asker and owner and not users else "Who asks and who is asked are")
         + " of different times, or a half upgraded copy is imported."
         + _never(view, wanted, owner),
         evidence=(Evidence(wanted.symptom.id, wanted.symptom.text, wanted.symptom.source),),
@@ -83,6 +92,26 @@ def _finding(view: View, wanted: Wanted) -> Finding | None:
         prior=0.5,
         fallback=True,
     )
+
+
+def users_of(view: View, owner: str) -> list[str]:
+    """Return what is listed, known and requires the owner, maybe in an extra: what is older first.
+
+    Where no traceback tells who asks it is one of these, as a rule; of torch all of them would be.
+    """
+    days, known = {}, {*STACK, *recorded_libraries(view.matrix.folder)}
+    for name in view.facts.environment.distributions.keys() & known if owner != "torch" else ():
+        package, version = package_facts(view, name), view.version(name)
+        place = place_of(package, version.base_version) if package and version else None
+        row = package.row_of(place) if package and place is not None else -1
+        if package is None or place is None or row < 0 or name == owner:
+            continue
+        asked = (one.name for extra in ("", *package.extras(row)) for one in package.requirements(row, extra))
+        if owner in asked:
+            days[name] = package.days[place]
+    version = view.version(owner)
+    own = day_of(view, owner, version.public) if version else None
+    return sorted(days, key=lambda name: (own is not None and days[name] > own, -days[name], name))
 
 
 def _never(view: View, wanted: Wanted, owner: str) -> str:
@@ -151,17 +180,21 @@ def _owner(view: View, wanted: Wanted) -> str:
         named = _is_known(view, name) or "-packages" in wanted.symptom.text or _is_elsewhere(wanted)
         return name if named else ""
     for owner in _names_of(wanted.owner):
-        having = libraries_with(view.matrix.folder, owner)
-        having = tuple(name for name in having if _may_have(view, name, owner.partition(".")[0]))
-        listed = [name for name in having if view.facts.distribution(name)]
-        having = tuple(n for n in having if n in STACK and view.installed(n) is not False)
-        known = listed or list(having)
+        known = _known_to_have(view, libraries_with(view.matrix.folder, owner), owner.partition(".")[0])
         exporting = [n for n in known if _exports(view, n, owner.partition(".")[0])] or known
         meant = [n for n in exporting if _ever_had(view, n, owner, wanted.name)] or exporting
         if len(meant) == 1:
             return meant[0]
     words = wanted.owner.rpartition(".")[2].lower().split("_")
     return next((name for name in STACK if name in words), "")
+
+
+def _known_to_have(view: View, libraries: Sequence[str], name: str) -> list[str]:
+    """Return who may be meant by a name: what is listed, of another release at worst, before what is not."""
+    having = [library for library in libraries if _may_have(view, library, name)]
+    listed = [library for library in having if view.facts.distribution(library)]
+    listed = listed or [library for library in libraries if view.facts.distribution(library)]
+    return listed or [n for n in having if n in STACK and view.installed(n) is not False]
 
 
 def _is_elsewhere(wanted: Wanted) -> bool:
@@ -240,6 +273,8 @@ def _is_ours(view: View, name: str) -> bool:
 
 def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Remedy]:
     yield from _misspelt(view, wanted, owner)
+    renamed = list(_renamed(view, wanted, owner))
+    yield from renamed
     yield from _elsewhere(view, wanted, owner)
     if wanted.lack is Lack.NAME and not asker and _never(view, wanted, owner):
         yield Remedy(
@@ -248,12 +283,14 @@ def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Re
             " its own)."
         )
     if owner and asker:
-        yield from of_one_time(view, owner, asker)
+        yield from (one for one in of_one_time(view, owner, asker) if _has_module(view, wanted, one, owner))
+        yield from after_it(view, owner, asker)
     elif owner:
         yield from _before_major(view, owner)
     if wanted.lack is Lack.KEYWORD:
         yield from _belongs(view, wanted)
-        yield Remedy(f"Or remove {wanted.name} from the call, where no release takes it.")
+        if not renamed:
+            yield Remedy(f"Or remove {wanted.name} from the call, where no release takes it.")
     elif owner and not asker and "._" in wanted.module:
         yield Remedy(
             f"A private module is asked by {owner} itself, as a rule: uninstall and reinstall it, for files"
@@ -273,6 +310,15 @@ def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Re
         " in its requirements.",
         pip_install(*names, options="-U"),
     )
+
+
+def _renamed(view: View, wanted: Wanted, owner: str) -> Iterator[Remedy]:
+    """Name what an argument is called since, where a row knows it by the callable's name."""
+    told = f"{wanted.owner.partition('.')[0]}({wanted.name})"
+    rows = view.matrix.rows(RenameRow) if wanted.lack is Lack.KEYWORD else ()
+    for row in rows:
+        if row.library == owner and row.old == told:
+            yield Remedy(f"Write {row.new} in its place: it goes by that name since {owner} {row.since}.")
 
 
 def _belongs(view: View, wanted: Wanted) -> Iterator[Remedy]:
@@ -334,7 +380,11 @@ def of_one_time(view: View, owner: str, asker: str) -> Iterator[Remedy]:
     """Offer the releases of the one from the day of the other, as far as versions are told."""
     for known, sought in ((asker, owner), (owner, asker)):
         version = view.version(known)
-        day = day_of(view, known, str(version)) if version else None
+        day = (
+            day_of(view, known, str(version)) or day_of(view, known, version.base_version)
+            if version
+            else None
+        )
         fitting = newest_on(view, sought, day) if day is not None else None
         if day is not None and fitting and fitting != str(view.version(sought)):
             pins = {sought: f"=={fitting}"}
@@ -343,6 +393,23 @@ def of_one_time(view: View, owner: str, asker: str) -> Iterator[Remedy]:
                 install_commands(pins),
                 pins,
             )
+
+
+def after_it(view: View, owner: str, asker: str) -> Iterator[Remedy]:
+    """Offer the releases of an older asker from after the one of the owner that is here."""
+    version, mine = view.version(owner), view.version(asker)
+    pins = askers_after(view, asker, owner, version.public) if version else {}
+    if pins and mine is not None and Version(pins[asker].removeprefix(">=")) > mine:
+        text = f"Or take a {asker} from after {owner} {version}, which may know it."
+        yield Remedy(text, install_commands(pins), pins)
+
+
+def _has_module(view: View, wanted: Wanted, remedy: Remedy, owner: str) -> bool:
+    """False where the owner's release that is offered has not even the module that is asked."""
+    record = load_record(view.matrix.folder, owner) if wanted.module and owner in remedy.pins else None
+    spans = record.modules.get(wanted.module) if record else None
+    offered = Version(remedy.pins[owner].removeprefix("==")) if spans else None
+    return record is None or offered is None or not spans or record.has(spans, offered)
 
 
 def askers_before(view: View, asker: str, library: str, version: str) -> dict[str, str]:

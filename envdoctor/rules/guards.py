@@ -61,6 +61,13 @@ _KNOWN_CALLS = {
     "callable": ("{} can be called", "{} cannot be called"),
 }
 """What a call asks of its argument (or of its owner), and how it is said either way."""
+_PLACES = {
+    "exists": "file or folder",
+    "isfile": "file",
+    "is_file": "file",
+    "isdir": "folder",
+    "is_dir": "folder",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +111,12 @@ def _terms(node: ast.expr, holds: bool) -> Iterator[tuple[ast.expr, bool]]:
         yield from chain.from_iterable(_terms(value, holds) for value in node.values)
     elif isinstance(node, ast.BoolOp) and any(isinstance(value, ast.BoolOp) for value in node.values):
         last = node.values[-1]
-        yield from _terms(last, holds) if isinstance(last, ast.BoolOp) else [(last, holds)]
+        nested = isinstance(last, ast.BoolOp)
+        yield from (
+            _terms(last, holds)
+            if nested
+            else [(node if holds and isinstance(node.op, ast.Or) else last, holds)]
+        )
     else:
         yield node, holds
 
@@ -219,7 +231,10 @@ class _Speaker:
             return Said(f"{_named(term)} is {state}", self._set(term, holds))
         if called in _KNOWN_CALLS:
             owner = term.func.value if isinstance(term.func, ast.Attribute) else term
-            return Said(_KNOWN_CALLS[called][not holds].format(_named(term.args[0] if term.args else owner)))
+            asked = _named(term.args[0] if term.args else owner)
+            return Said(
+                _KNOWN_CALLS[called][not holds].format(asked), () if holds else _at_its_path(called, asked)
+            )
         return Said(f"{_text(term)} {'holds' if holds else 'does not hold'}")
 
     def _package(self, word: str, asked: str, present: bool) -> Said:
@@ -275,6 +290,18 @@ class _Speaker:
                 else f"Set {_named(left)} to {told}."
             ),
         )
+
+
+def _at_its_path(called: str, asked: str) -> tuple[Remedy, ...]:
+    """Return how a file that is not found is had: a relative path counts from where the process runs."""
+    if called not in _PLACES:
+        return ()
+    text = (
+        f"Let {asked} name a {_PLACES[called]} that is there as this process sees it: a relative path counts"
+        " from the folder in which it was started (cd to the project's root first, in the job's script too),"
+        " so write the absolute path."
+    )
+    return (Remedy(text),)
 
 
 def wanted_package(name: str, asked: str) -> tuple[Remedy, ...]:

@@ -8,25 +8,30 @@ from packaging.version import Version
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import commands, install_commands
-from envdoctor.facts import Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.interface_homes import home_of
 from envdoctor.matrix.interface_ranges import places_of, specifier_of
-from envdoctor.matrix.interface_records import Record, Spans, load_record
-from envdoctor.rules.asked import Lack, Wanted, module_of, wanted_of
+from envdoctor.matrix.interface_records import Spans
+from envdoctor.rules.asked import Lack, wanted_of
+from envdoctor.rules.asking_side import (
+    asks_itself,
+    is_own_code,
+    other_side,
+    turn_to,
+    update_of_asker,
+    who_asks_in_words,
+)
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
-from envdoctor.rules.generations import askers_after, askers_before, asking_package
+from envdoctor.rules.generations import asking_package
 from envdoctor.rules.interface_lookup import (
     Missing,
     find_missing,
     is_contradicted,
-    record_of,
     specifier_for,
 )
 from envdoctor.rules.overlaid import fork_finding, laid_over, overridden_method, override_finding
-from envdoctor.rules.rows import already_met
 from envdoctor.rules.told_arguments import SYMPTOM as TOLD
 from envdoctor.rules.told_arguments import tells_trouble, told_missing
 from envdoctor.rules.view import View
@@ -63,7 +68,7 @@ def check_missing_interface(view: View) -> Iterable[Finding]:
                 yield replace(finding, severity=Severity.WARNING) if told else finding
             elif missing.sure and view.version(missing.library) is not None:
                 yield _stale_finding(view, missing)
-            elif missing.wanted.lack is Lack.MEMBER and _asks_itself(view, missing):
+            elif missing.wanted.lack is Lack.MEMBER and asks_itself(view, missing):
                 yield _namesake_finding(view, missing)
 
 
@@ -95,8 +100,8 @@ def _finding(view: View, missing: Missing) -> Finding:
     pins = {library: specifier}
     older = _older_range(missing, specifier)
     shown = (Evidence(library, installed, distribution.source),) if installed and distribution else ()
-    renamed, own = tuple(_renamed(view, missing)), _is_own_code(view, missing)
-    mixed = _asks_itself(view, missing)
+    renamed, own = tuple(_renamed(view, missing)), is_own_code(view, missing)
+    mixed = asks_itself(view, missing)
     if mixed and (overridden := overridden_method(missing)):
         return override_finding(view, missing, overridden)
     return Finding(
@@ -104,18 +109,18 @@ def _finding(view: View, missing: Missing) -> Finding:
         severity=Severity.ERROR,
         summary=f"{missing.what}: only {library} {_having(missing, specifier)} it; {_here(view, missing)}"
         f"{_misfit(view, missing)}",
-        cause=f"{_history(missing, specifier)} {_asker(view, missing.wanted, library)}",
+        cause=f"{_history(missing, specifier)} {who_asks_in_words(view, missing.wanted, library)}",
         evidence=(*shown, Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source)),
         remedies=(
             *(_whole(view, missing) if mixed else ()),
             *(renamed if own else ()),
             Remedy(
-                f"{_turn(view, missing)} {library} to a release that has it.", install_commands(pins), pins
+                f"{turn_to(view, missing)} {library} to a release that has it.", install_commands(pins), pins
             ),
             *((Remedy("Or an older one.", install_commands(older), older),) if older else ()),
             *(() if own else renamed),
-            *_other_side(view, missing),
-            _update_of_asker(view, missing),
+            *other_side(view, missing),
+            update_of_asker(view, missing),
         ),
         certainty=Certainty.CERTAIN if missing.sure and view.version(library) else Certainty.LIKELY,
         sources=(f"wheel:{library}",),
@@ -131,14 +136,14 @@ def _misfit(view: View, missing: Missing) -> str:
     if not asker or asker == missing.library:
         return ""
     told = " ".join(filter(None, (asker, view.version_text(asker))))
-    side = "new" if _turn(view, missing) == "Upgrade" else "old"
+    side = "new" if turn_to(view, missing) == "Upgrade" else "old"
     return f" ({told}, which asks for it, is too {side} for it: incompatible versions)"
 
 
 def _here(view: View, missing: Missing) -> str:
     """Return what is installed in words; where no release is told, what the message says of it."""
     library = missing.library
-    newer = _turn(view, missing) == "Downgrade"
+    newer = turn_to(view, missing) == "Downgrade"
     if installed := view.version_text(library):
         return f"{library} {installed} is installed{', which is newer: removed since' if newer else ''}"
     if missing.spans[1:]:
@@ -294,35 +299,6 @@ def _older_range(missing: Missing, specifier: str) -> dict[str, str]:
     return {missing.library: before} if before and specifier == older[-1] else {}
 
 
-def _asker(view: View, wanted: Wanted, library: str) -> str:
-    """Say who asks, as far as the traceback tells."""
-    frame = wanted.asker
-    if frame is None:
-        return "Whatever asks for it was written for those releases."
-    record = asking_library(view, frame)
-    if record is None:
-        return f"{_short(frame)} asks for it: it was written for those releases, an incompatible version."
-    version = view.version_text(record.library)
-    told = f"{record.library}{f' {version}' if version else ''} asks for it ({_short(frame)})"
-    if record.library == library:
-        return f"{told}, its own code: files of two versions are mixed, or that path of it is broken."
-    return f"{told}."
-
-
-def _update_of_asker(view: View, missing: Missing) -> Remedy:
-    asker = asking_package(view, missing.wanted.asker)
-    if asker and asker != missing.library:
-        return Remedy(f"Or upgrade {asker}, whose code asks for it.", commands("pip install -U {}", asker))
-    return Remedy("Change or update the code that asks for it (the frame above the error names the file).")
-
-
-def _asks_itself(view: View, missing: Missing) -> bool:
-    """True where the library's own code asks for what it lacks."""
-    frame = missing.wanted.asker
-    record = asking_library(view, frame) if frame else None
-    return record is not None and record.library == missing.library
-
-
 def _whole(view: View, missing: Missing) -> Iterator[Remedy]:
     """Offer to lay one release whole, and a later one than that which calls what it lacks."""
     library, version = missing.library, view.version(missing.library)
@@ -335,81 +311,6 @@ def _whole(view: View, missing: Missing) -> Iterator[Remedy]:
     if version is not None and package and version < Version(package.versions[-1]):
         pins = {library: f">{version.public}"}
         yield Remedy(f"Or take a newer {library}.", install_commands(pins), pins)
-
-
-def _short(frame: Frame) -> str:
-    return f"{'/'.join(frame.file.replace(chr(92), '/').split('/')[-2:])}, line {frame.line}"
-
-
-def asking_library(view: View, frame: Frame) -> Record | None:
-    """Return the recorded library in whose files a frame stands."""
-    module = module_of(frame)
-    return record_of(view.matrix, module) if module else None
-
-
-def _other_side(view: View, missing: Missing) -> Iterator[Remedy]:
-    """Offer the releases of the importing library that do without what is missed."""
-    dated = True
-    for record in _askers(view, missing) if missing.module else ():
-        asking = record.imports.get(missing.module, {})
-        spans = (
-            asking.get(missing.name, ()) if missing.name else [s for many in asking.values() for s in many]
-        )
-        asks_still = bool(spans) and max(last for _, last in spans) == len(record.versions) - 1
-        if asks_still and _turn(view, missing) == "Downgrade":
-            dated = False
-            name = missing.name or missing.module
-            text = f"{record.library}, up to its last release that was read, asks for {name}: uninstall it"
-            yield Remedy(f"{text} where nothing needs it.", commands("pip uninstall -y {}", record.library))
-        without = releases_without(record.versions, spans) if spans else None
-        if without and not already_met(view, pins := {record.library: without}):
-            dated = False
-            where = "" if _is_told(view, record.library, missing) else f"Where {record.library} asks for it: "
-            use = "use" if where else "Use"
-            text = f"{where}{use} a release of {record.library} that does not ask for it."
-            yield Remedy(text, install_commands(pins), pins)
-    if dated:
-        yield from _other_time(view, missing)
-
-
-def _is_told(view: View, library: str, missing: Missing) -> bool:
-    """True where the report names the library: by a frame, or in what is installed."""
-    return missing.wanted.asker is not None or view.facts.distribution(library) is not None
-
-
-def _other_time(view: View, missing: Missing) -> Iterator[Remedy]:
-    """Offer the asking library's releases from before what is missed came, or from after it went."""
-    library, versions = missing.library, missing.record.versions
-    asker = asking_package(view, missing.wanted.asker)
-    if not asker or asker == library:
-        return
-    first, last = missing.spans[0][0], missing.spans[-1][1]
-    if (
-        first > 0
-        and _turn(view, missing) == "Upgrade"
-        and (pins := askers_before(view, asker, library, versions[first]))
-    ):
-        text = (
-            f"Or take a release of {asker} from before {library} {versions[first]}, which cannot ask for it."
-        )
-        yield Remedy(text, install_commands(pins), pins)
-    if last < len(versions) - 1 and (pins := askers_after(view, asker, library, versions[last + 1])):
-        text = (
-            f"Or raise {asker} to a release from after {library} {versions[last + 1]}, which went without it."
-        )
-        yield Remedy(text, install_commands(pins), pins)
-
-
-def _turn(view: View, missing: Missing) -> str:
-    """Return the way to the releases that have what is missed."""
-    gone = missing.spans[-1][1] < len(missing.record.versions) - 1
-    version = view.version(missing.library)
-    if version is not None:
-        below = (one[1:].lstrip("=") for one in specifier_for(view, missing).split(",") if one[:1] in "<=")
-        later = any(version >= Version(one) for one in below if one)
-    else:
-        later = gone
-    return "Downgrade" if later else "Upgrade"
 
 
 def _renamed(view: View, missing: Missing) -> Iterator[Remedy]:
@@ -435,43 +336,6 @@ def _moved(view: View, missing: Missing) -> Iterator[Remedy]:
     if home := home_of(record, version, path, missing.name):
         module = home.rpartition(".")[0]
         yield Remedy(f"Import it from {module}, where it stands now: from {module} import {missing.name}")
-
-
-def _is_own_code(view: View, missing: Missing) -> bool:
-    """True where no library asks, as far as is told: an argument or attribute of one's own program."""
-    frame = missing.wanted.asker
-    return bool(missing.wanted.owner) if frame is None else asking_library(view, frame) is None
-
-
-_ASKING = 12
-"""Libraries that are looked at for who asks, where no traceback tells."""
-_OFTEN = (
-    *("transformers", "peft", "trl", "accelerate", "deepspeed", "sentence-transformers", "datasets"),
-    *("autoawq", "auto-gptq", "gptqmodel", "optimum", "unsloth-zoo"),
-)
-
-
-def _askers(view: View, missing: Missing) -> Iterator[Record]:
-    """Yield the library that a traceback shows asking; without one those listed, or the usual ones."""
-    frame = missing.wanted.asker
-    if frame is not None and module_of(frame):
-        record = asking_library(view, frame)
-        names = [record.library] if record else []
-    else:
-        listed = [name for name in view.facts.environment.distributions if name != missing.library]
-        names = [name for name in _OFTEN if name in listed] if set(listed) - {"torch"} else list(_OFTEN)
-    for name in names[:_ASKING]:
-        record = load_record(view.matrix.folder, name)
-        if record is not None and name != missing.library:
-            yield record
-
-
-def releases_without(versions: Sequence[str], spans: Spans) -> str | None:
-    """Return the releases before the first that asks, or else those after the last; None when all ask."""
-    first, last = min(s[0] for s in spans), max(s[1] for s in spans)
-    if last < len(versions) - 1:
-        return f">={versions[last + 1]}"
-    return f"<{versions[first]}" if first > 0 else None
 
 
 def _having(missing: Missing, specifier: str) -> str:

@@ -17,7 +17,7 @@ _VALIDATOR = re.compile(r"(?:Value error|Assertion failed), (.{3,600}?)(?: \[typ
 _FIELD = re.compile(r"\{[^{}]{0,120}\}")
 _SENTENCE = re.compile(r"(?<=[.!;])\s{1,4}|\s\d\.\s")
 _ASKING = re.compile(
-    r"^(?:so |either |otherwise,? |alternatively,? |if [^,]{3,120}, )?"
+    r"^(?:so |either |otherwise,? |alternatively,? |if [^,]{3,120}, |\w{2,30}: )?"
     r"(?:please|try|consider|use|set|make sure|you (?:can(?! find)|should|need|must|have to)|run|install|"
     r"upgrade|update|reduce|increase|decrease|lower|raise|pass|ensure|check|specify|disable|enable|add|remove|"
     r"provide)\b",
@@ -28,6 +28,12 @@ _VARIABLE = re.compile(
     r"[\"'`=]{0,2}(\d{1,6}|[Tt]rue|[Ff]alse)\b"
 )
 """What a message says that an environment variable must be."""
+_BLAMED = re.compile(
+    r"\b(?:due to|because(?: of)?|caused by)(?: the)? [`'\"]{0,2}([A-Za-z_][\w.]{2,80})[`'\"]{0,2}"
+    r" (?:is|was|being|is being) set to [`'\"]{0,2}(\w[\w.]{0,30})"
+)
+"""What a message gives as the reason: a setting and its value."""
+_OPPOSITE = {"True": "False", "False": "True", "true": "false", "false": "true"}
 _LACKING = re.compile(
     r"\b(?:not (?:yet |currently )?(?:supported|implemented|recognized)|only supports?|unsupported|"
     r"does(?:n't| not) (?:yet |currently )?support)\b",
@@ -44,7 +50,13 @@ def asked_by(text: str) -> tuple[Remedy, ...]:
     sentences = (part.strip() for part in _SENTENCE.split(message))
     asking = [part for part in sentences if len(part) <= 300 and _ASKING.match(part)]
     told = tuple(Remedy(f"The message itself asks: {part}") for part in asking[:ASKED])
-    return (*_asked_variables(message), *told)
+    return (*_blamed_settings(message), *_asked_variables(message), *told)
+
+
+def _blamed_settings(message: str) -> Iterator[Remedy]:
+    for name, value in dict(_BLAMED.findall(message)).items():
+        other = _OPPOSITE.get(value, f"something else than {value}")
+        yield Remedy(f"Set {name} to {other}: the message itself names it as the reason.")
 
 
 def _asked_variables(message: str) -> Iterator[Remedy]:

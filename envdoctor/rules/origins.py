@@ -104,12 +104,13 @@ def origin_finding(view: View, error: ErrorSeen, origin: Origin) -> Finding:
     """Return what the origin tells of the error: who says so, in which releases, under what."""
     version = view.version(origin.library)
     place = told_place(origin)
-    guard = f" when {origin.guard}" if origin.guard else ""
     terms = said_of(view, origin.guard, error.text, origin.function) if origin.guard else ()
+    told = "; ".join(term.words for term in terms)
+    guard = f" because {told}" if told else f" when {origin.guard}" if origin.guard else ""
     saying = saying_of(view, error, origin.library)
     causes = (
         saying.cause if saying else "",
-        f"It stops there because {'; '.join(term.words for term in terms)}." if terms else "",
+        f"It stops there because {told}." if told else "",
         f"The line is one of {origin.library}'s own, in {told_releases(origin)} ({place}).",
         f"The condition there: {origin.guard}." if origin.guard else "",
         f"Here is {version}." if version else "Its release is not told here.",
@@ -118,7 +119,7 @@ def origin_finding(view: View, error: ErrorSeen, origin: Origin) -> Finding:
     said = saying.remedies if saying and not of_machine else ()
     ways = (*(way for term in terms for way in term.ways), *said)
     asked = asked_by(error.text) or _asked_by_whole(origin)
-    of_releases = (*_remedies(view, origin, told=bool(ways or asked)), *_newer(error, origin))
+    of_releases = (*_remedies(view, origin, told, bool(ways or asked)), *_newer(error, origin))
     remedies = (*asked, *ways, *(() if of_machine else of_releases))
     shown = (*(saying.evidence if saying else ()), *(one for term in terms for one in term.evidence))
     return Finding(
@@ -159,10 +160,10 @@ def _told(first: str, last: str, newest: str) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _remedies(view: View, origin: Origin, told: bool) -> Iterator[Remedy]:
+def _remedies(view: View, origin: Origin, told: str, known: bool) -> Iterator[Remedy]:
     """Yield what the place tells: its condition where nothing better follows from it, and later releases."""
-    if origin.guard and not told and " is raised" not in origin.guard:
-        yield Remedy(f"Change what the condition names, so that it no longer holds: {origin.guard}.")
+    if origin.guard and not (known or origin.guard.isidentifier()) and " is raised" not in origin.guard:
+        yield Remedy(f"Change what it stops at: {told or origin.guard}.")
     last = origin.spans[-1][1]
     if last != origin.newest:
         pins = {origin.library: f">{last}"}

@@ -14,11 +14,13 @@ from envdoctor.matrix import tables
 from envdoctor.matrix.load import Matrix
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import judge
-from envdoctor.rules.ranges import parse_version
+from envdoctor.rules.ranges import parse_version, version_satisfies
 from envdoctor.rules.view import View, captured, explained, installed, quoted, symptoms, torch_build
 from envdoctor.values import dataclass
 
 SIGNATURES = {"xformers": ("SYM-XFORMERS-BUILD",), "torchvision": ("SYM-TORCHVISION-NMS",)}
+_ENDED = {"xformers": ("SYM-XFORMERS-NO-OPERATOR", "SYM-XFORMERS-NO-CUDA")}
+"""What a run ends in that such a line announced."""
 _ANOTHER = "another torch"
 _SIDE_BY_SIDE = ("torchvision", "torchaudio")
 """Packages whose newest release is always that of the newest torch."""
@@ -36,7 +38,7 @@ _XFORMERS_REMEDIES = (
         ("pip uninstall -y xformers",),
     ),
 )
-PAIRED = ("vllm", "xformers", "torchvision", "torchaudio", "torchao")
+PAIRED = ("vllm", "xformers", "torchvision", "torchaudio", "torchao", "torchtext", "torchcodec")
 
 
 def check_pair(package: str, view: View) -> Iterable[Finding]:
@@ -109,7 +111,7 @@ def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Sympt
         certainty=Certainty.CERTAIN if (told and unlike) or apart else Certainty.LIKELY,
         rows=(pair.id,) if pair else (),
         sources=(pair.source,) if pair else (),
-        explains=explained(seen),
+        explains=explained((*seen, *(symptoms(view, *_ENDED.get(package, ())) if seen else ()))),
         prior=0.9,
     )
 
@@ -185,10 +187,31 @@ def pair_remedies(view: View, package: str) -> Iterator[Remedy]:
             {"torch": spec},
         )
     if not fitting and pair_now is None and package in _SIDE_BY_SIDE:
+        yield from _as_required(view, package)
         yield Remedy(
             f"Install torch and {package} together, as a pair.",
             pip_install("torch", package, options="--force-reinstall"),
         )
+
+
+def _as_required(view: View, package: str) -> Iterator[Remedy]:
+    """Yield the pair for the one torch that something listed was built for, where none is told."""
+    listed = view.facts.environment.distributions.values() if view.version("torch") is None else ()
+    for one in listed:
+        demands = view.recorded.demands(one) if view.recorded else ()
+        asked = next((d.specifier for d in demands if d.name == "torch" and d.specifier[:2] == "=="), "")
+        exact = parse_version(_bare(asked))
+        pairs = pairs_of(view.matrix, package) if exact else ()
+        pair = next((pair for pair in pairs if exact and version_satisfies(exact, pair.torch)), None)
+        if exact and pair:
+            yield Remedy(
+                f"Install the torch that {one.name} {one.version} requires, and its {package}.",
+                commands(
+                    "uv pip install {} {} --torch-backend=auto", f"torch{asked}", f"{package}{pair.versions}"
+                ),
+                {"torch": asked, package: pair.versions},
+            )
+            return
 
 
 def _install(view: View, request: str) -> tuple[str, ...]:

@@ -239,8 +239,8 @@ class _Filler:
         }
 
     def __call__(self, template: str) -> str:
-        template = _OPTIONAL.sub(self._optional, template)
-        told = _NAMED.sub(self._named, _EITHER.sub(self._either, template))
+        template = _OPTIONAL.sub(self._optional, _EITHER.sub(self._either, template))
+        told = _NAMED.sub(self._named, template)
         return _TIDY.sub("", _PLACEHOLDER.sub(self._value, told))
 
     def _optional(self, match: re.Match[str]) -> str:

@@ -15,9 +15,9 @@ from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.snapshot import STACK
-from envdoctor.rules.calendar import day_of, first_after, package_facts, told_day
+from envdoctor.rules.calendar import day_of, package_facts, told_day
 from envdoctor.rules.generations import ID as APART
-from envdoctor.rules.generations import asking_package, of_one_time, told_release
+from envdoctor.rules.generations import after_it, asking_package, of_one_time, told_release
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
@@ -146,14 +146,7 @@ def _day(view: View, name: str) -> int | None:
 def _ways_of_two(view: View, failing: str, caller: str) -> Iterator[Remedy]:
     yield from of_one_time(view, failing, caller)
     yield from _below_major(view, failing)
-    version = view.version(failing)
-    day = _day(view, failing)
-    later = first_after(view, caller, day) if day is not None else None
-    mine = view.version(caller)
-    if version and later and mine is not None and Version(later) > mine:
-        pins = {caller: f">={later}"}
-        text = f"Or take a {caller} from after {failing} {version}, which may know it."
-        yield Remedy(text, install_commands(pins), pins)
+    yield from after_it(view, failing, caller)
     yield Remedy(
         f"Or upgrade {failing} and {caller} together; install {failing} anew where an upgrade was cut short.",
         pip_install(failing, caller, options="-U"),

@@ -9,6 +9,7 @@ from pathlib import Path
 from envdoctor.facts import ErrorSeen, WarningSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.atlas import WARNINGS, Origin, load_atlas
+from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.messages import asked_by, distinct
 from envdoctor.rules.origins import told_place, told_releases
@@ -82,9 +83,14 @@ def _warned_by(folder: Path, text: str) -> tuple[Origin, ...]:
     return tuple(one for one in atlas.find(text) if one.kind in WARNINGS) if atlas else ()
 
 
-def _is_named(view: View, warning: WarningSeen, origin: Origin) -> tuple[bool, bool]:
-    """Rank the libraries that share words: the line's own file first, then what the facts tell of."""
-    return warning.file.replace("\\", "/").endswith(origin.file), view.installed(origin.library) is True
+def _is_named(view: View, warning: WarningSeen, origin: Origin) -> tuple[bool, bool, int]:
+    """Rank the libraries that share words: the line's own file first, then what the facts tell of.
+
+    Else it is whose others took over: what the stack is built on comes first.
+    """
+    here = warning.file.replace("\\", "/").endswith(origin.file)
+    rank = STACK.index(origin.library) if origin.library in STACK else len(STACK)
+    return here, view.installed(origin.library) is True, -rank
 
 
 def _finding(warning: WarningSeen, origin: Origin) -> Finding:

@@ -128,6 +128,6 @@ def test_an_unexplained_line_is_answered_by_the_release_that_says_it(tmp_path: P
     facts = read_facts([str(tmp_path / "log.txt")], None, matrix)
     (finding,) = diagnose_facts(facts, matrix, complete=False).findings
     assert finding.id == "RAISED-BY-LIBRARY"
-    assert finding.summary.startswith("servit stops when heads % tp != 0: ValueError: Total number")
+    assert finding.summary.startswith("servit stops because heads is no multiple of tp: ValueError")
     assert "0.2.0 to 0.3.1 (engine.py, Engine.verify)" in finding.cause
     assert finding.remedies[-1].pins == {"servit": ">0.3.1"}

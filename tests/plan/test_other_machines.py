@@ -63,6 +63,15 @@ def test_torch_for_another_accelerator_comes_from_its_own_index(build: str, back
     assert all(line.endswith(" --torch-backend=auto") is backend for line in said)
 
 
+@pytest.mark.parametrize(("system", "backend"), [("Microsoft Windows 11 Pro", True), ("Ubuntu 22.04", False)])
+def test_torch_for_windows_comes_from_the_index_that_has_it_for_cuda(system: str, backend: bool) -> None:
+    (finding, *_) = diagnosed(
+        f"OS: {system}\ntorch: 2.9.1+cu128\nxformers: 0.0.33\ntorch.cuda.is_available() returns False\n"
+    ).findings
+    (command,) = (c for r in finding.remedies for c in r.commands if "torch==2.9.0" in c)
+    assert command.endswith(" --torch-backend=auto") is backend
+
+
 @pytest.mark.parametrize(
     ("system", "lacks"), [("macOS 14.5 (x86_64)", True), ("Ubuntu 22.04.4 LTS (x86_64)", False)]
 )

@@ -22,11 +22,11 @@ from envdoctor.facts import (
 from envdoctor.matrix import load_matrix
 from envdoctor.rules.architectures import _known_since
 from envdoctor.rules.asked import Lack, Wanted
+from envdoctor.rules.asking_side import releases_without
 from envdoctor.rules.base import Skip
 from envdoctor.rules.conditions import UNKNOWN, Answer, _judge_setting
 from envdoctor.rules.driver import check_driver_for_torch
 from envdoctor.rules.generations import _owner
-from envdoctor.rules.interfaces import releases_without
 from envdoctor.rules.libcuda import CONTAINER_IMAGE, check_container_cuda
 from envdoctor.rules.libraries import _is_older
 from envdoctor.rules.listing import explained_checks
@@ -85,19 +85,20 @@ def test_a_library_is_older_within_its_major_by_its_minor(version: str, built: s
 
 
 @pytest.mark.parametrize(
-    ("spans", "specifier"),
+    ("spans", "specifiers"),
     [
-        ([(0, 2)], ">=4"),
-        ([(0, 4)], None),
-        ([(1, 4)], "<2"),
-        ([(3, 4)], "<4"),
-        ([(1, 1), (3, 4)], "<2"),
-        ([(2, 3), (0, 1)], ">=5"),
-        ([(3, 3), (1, 2)], ">=5"),
+        ([], []),
+        ([(0, 2)], [">=4"]),
+        ([(0, 4)], []),
+        ([(1, 4)], ["<2"]),
+        ([(3, 4)], ["<4"]),
+        ([(1, 1), (3, 4)], ["<2"]),
+        ([(2, 3), (0, 1)], [">=5"]),
+        ([(3, 3), (1, 2)], [">=5", "<2"]),
     ],
 )
-def test_releases_that_ask_no_more_or_not_yet(spans: list[tuple[int, int]], specifier: str | None) -> None:
-    assert releases_without(("1", "2", "3", "4", "5"), spans) == specifier
+def test_releases_that_ask_no_more_or_not_yet(spans: list[tuple[int, int]], specifiers: list[str]) -> None:
+    assert list(releases_without(("1", "2", "3", "4", "5"), spans)) == specifiers
 
 
 @pytest.mark.parametrize(

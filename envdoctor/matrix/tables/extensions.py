@@ -19,7 +19,7 @@ class ExtensionRow(Row):
     libraries: tuple[str, ...]
     """Paths of its libraries, `*` for any letters."""
     rebuild: str
-    """The command that builds or installs it anew."""
+    """The command that builds or installs it anew; empty for one that has ended and is built no more."""
 
 
 @fact

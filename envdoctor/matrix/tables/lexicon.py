@@ -124,6 +124,8 @@ class ReachedRow(Row):
     """Whose line or function it is; without one any package's."""
     past: tuple[Text, ...] = ()
     """Ids of findings, or globs: lines of theirs that stand above one of its lines did not end the run."""
+    ends: bool = False
+    """Its lines tell the results of a whole run: what stands above them in a log ended nothing."""
 
 
 @fact

@@ -1,0 +1,183 @@
+"""Who asks a library for what its release lacks, and which releases of the one that asks do without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from packaging.version import Version
+
+from envdoctor.commands import commands, install_commands
+from envdoctor.facts import Frame
+from envdoctor.findings import Remedy
+from envdoctor.matrix.interface_records import Record, Spans, load_record
+from envdoctor.rules.asked import Wanted, module_of
+from envdoctor.rules.calendar import day_of
+from envdoctor.rules.generations import askers_after, askers_before, asking_package, told_release, users_of
+from envdoctor.rules.interface_lookup import Missing, record_of, specifier_for
+from envdoctor.rules.rows import already_met
+from envdoctor.rules.view import View
+
+_NEAR = 300
+"""Days within which an older release stands in for a newer one without much else having changed."""
+_NAMED = 3
+"""How many packages that may ask are named."""
+_ASKING = 12
+"""Libraries that are looked at for who asks, where no traceback tells."""
+_OFTEN = (
+    *("transformers", "peft", "trl", "accelerate", "deepspeed", "sentence-transformers", "datasets"),
+    *("autoawq", "auto-gptq", "gptqmodel", "optimum", "unsloth-zoo"),
+)
+
+
+def who_asks_in_words(view: View, wanted: Wanted, library: str) -> str:
+    """Say who asks, as far as the traceback tells."""
+    frame = wanted.asker
+    if frame is None:
+        users = ", ".join(told_release(view, name) for name in users_of(view, library)[:_NAMED])
+        return "Whatever asks for it was written for those releases" + (f": {users}, say." if users else ".")
+    record = asking_library(view, frame)
+    if record is None:
+        return f"{_short(frame)} asks for it: it was written for those releases, an incompatible version."
+    version = view.version_text(record.library)
+    told = f"{record.library}{f' {version}' if version else ''} asks for it ({_short(frame)})"
+    if record.library == library:
+        return f"{told}, its own code: files of two versions are mixed, or that path of it is broken."
+    return f"{told}."
+
+
+def update_of_asker(view: View, missing: Missing) -> Remedy:
+    """Offer a newer release of the one that asks."""
+    asker = asking_package(view, missing.wanted.asker)
+    if asker and asker != missing.library:
+        return Remedy(f"Or upgrade {asker}, whose code asks for it.", commands("pip install -U {}", asker))
+    return Remedy("Change or update the code that asks for it (the frame above the error names the file).")
+
+
+def asks_itself(view: View, missing: Missing) -> bool:
+    """True where the library's own code asks for what it lacks."""
+    frame = missing.wanted.asker
+    record = asking_library(view, frame) if frame else None
+    return record is not None and record.library == missing.library
+
+
+def _short(frame: Frame) -> str:
+    return f"{'/'.join(frame.file.replace(chr(92), '/').split('/')[-2:])}, line {frame.line}"
+
+
+def asking_library(view: View, frame: Frame) -> Record | None:
+    """Return the recorded library in whose files a frame stands."""
+    module = module_of(frame)
+    return record_of(view.matrix, module) if module else None
+
+
+def other_side(view: View, missing: Missing) -> Iterator[Remedy]:
+    """Offer the releases of the importing library that do without what is missed."""
+    dated = True
+    for record in _askers(view, missing) if missing.module else ():
+        asking = record.imports.get(missing.module, {})
+        spans = (
+            asking.get(missing.name, ()) if missing.name else [s for many in asking.values() for s in many]
+        )
+        asks_still = bool(spans) and max(last for _, last in spans) == len(record.versions) - 1
+        if asks_still and turn_to(view, missing) == "Downgrade":
+            dated = False
+            name = missing.name or missing.module
+            text = f"{record.library}, up to its last release that was read, asks for {name}: uninstall it"
+            yield Remedy(f"{text} where nothing needs it.", commands("pip uninstall -y {}", record.library))
+        for without in releases_without(record.versions, spans):
+            if already_met(view, pins := {record.library: without}) or (
+                not dated and _is_long_ago(view, record, without, spans)
+            ):
+                continue
+            dated = False
+            where = "" if _is_told(view, record.library, missing) else f"Where {record.library} asks for it: "
+            use = "use" if where else "Use"
+            text = f"{where}{use} a release of {record.library} that does not ask for it."
+            yield Remedy(text, install_commands(pins), pins)
+    if dated:
+        yield from _other_time(view, missing)
+
+
+def _is_long_ago(view: View, record: Record, without: str, spans: Spans) -> bool:
+    """True where the releases from before the first that asks are of another time than the last that does."""
+    last = record.versions[max(last for _, last in spans)]
+    days = [day_of(view, record.library, version) for version in (without.removeprefix("<"), last)]
+    return days[0] is not None and days[1] is not None and days[1] - days[0] > _NEAR
+
+
+def _is_told(view: View, library: str, missing: Missing) -> bool:
+    """True where the report names the library: by a frame, or in what is installed."""
+    return missing.wanted.asker is not None or view.facts.distribution(library) is not None
+
+
+def _other_time(view: View, missing: Missing) -> Iterator[Remedy]:
+    """Offer the asking library's releases from before what is missed came, or from after it went."""
+    library, versions = missing.library, missing.record.versions
+    asker = _who_asks(view, missing)
+    if not asker or asker == library:
+        return
+    first, last = missing.spans[0][0], missing.spans[-1][1]
+    if (
+        first > 0
+        and turn_to(view, missing) == "Upgrade"
+        and (pins := askers_before(view, asker, library, versions[first]))
+    ):
+        text = (
+            f"Or take a release of {asker} from before {library} {versions[first]}, which cannot ask for it."
+        )
+        yield Remedy(text, install_commands(pins), pins)
+    pins = askers_after(view, asker, library, versions[last + 1]) if last < len(versions) - 1 else {}
+    if pins and not already_met(view, pins):
+        text = (
+            f"Or raise {asker} to a release from after {library} {versions[last + 1]}, which went without it."
+        )
+        yield Remedy(text, install_commands(pins), pins)
+
+
+def _who_asks(view: View, missing: Missing) -> str:
+    """Return the package that asks: by the traceback, else what is listed, uses the library and may."""
+    if missing.wanted.asker is not None:
+        return asking_package(view, missing.wanted.asker)
+    return next(iter(users_of(view, missing.library)), "")
+
+
+def turn_to(view: View, missing: Missing) -> str:
+    """Return the way to the releases that have what is missed."""
+    gone = missing.spans[-1][1] < len(missing.record.versions) - 1
+    version = view.version(missing.library)
+    if version is not None:
+        below = (one[1:].lstrip("=") for one in specifier_for(view, missing).split(",") if one[:1] in "<=")
+        later = any(version >= Version(one) for one in below if one)
+    else:
+        later = gone
+    return "Downgrade" if later else "Upgrade"
+
+
+def is_own_code(view: View, missing: Missing) -> bool:
+    """True where no library asks, as far as is told: an argument or attribute of one's own program."""
+    frame = missing.wanted.asker
+    return bool(missing.wanted.owner) if frame is None else asking_library(view, frame) is None
+
+
+def _askers(view: View, missing: Missing) -> Iterator[Record]:
+    """Yield the library that a traceback shows asking; without one those listed, or the usual ones."""
+    frame = missing.wanted.asker
+    if frame is not None and module_of(frame):
+        record = asking_library(view, frame)
+        names = [record.library] if record else []
+    else:
+        listed = [name for name in view.facts.environment.distributions if name != missing.library]
+        usual = [name for name in _OFTEN if name in listed] if set(listed) - {"torch"} else list(_OFTEN)
+        names = list(dict.fromkeys((*users_of(view, missing.library), *usual)))
+    for name in names[:_ASKING]:
+        record = load_record(view.matrix.folder, name)
+        if record is not None and name != missing.library:
+            yield record
+
+
+def releases_without(versions: Sequence[str], spans: Spans) -> Iterator[str]:
+    """Yield the releases after the last that asks, and those before the first; none where all ask."""
+    if spans and (last := max(s[1] for s in spans)) < len(versions) - 1:
+        yield f">={versions[last + 1]}"
+    if spans and (first := min(s[0] for s in spans)) > 0:
+        yield f"<{versions[first]}"
