@@ -30,6 +30,7 @@ def encode(releases: Mapping[str, Interface], root: str = "") -> dict[str, Any]:
     members = _grouped(_ranges([releases[v].members for v in versions]))
     passed = _ranges([releases[v].passed for v in versions])
     variables = _ranges([releases[v].variables for v in versions])
+    served = _ranges([releases[v].served for v in versions])
     bases = _grouped(_ranges([releases[v].bases for v in versions]))
     shown = {n: spans for n, spans in names.items() if spans != whole or n.rpartition(":")[0] == root}
     taken = {owner: kept for owner, spans in keywords.items() if (kept := _changing(spans, whole))}
@@ -39,6 +40,7 @@ def encode(releases: Mapping[str, Interface], root: str = "") -> dict[str, Any]:
         "versions": versions,
         "modules": {module: spans for module, spans in modules.items() if spans != whole},
         "names": _grouped(shown),
+        "served": _grouped({name: spans for name, spans in served.items() if spans != names[name]}),
         "imports": _grouped(imports),
         "keywords": taken | _own_anyway(keywords, taken, bases),
         "members": told,

@@ -32,7 +32,8 @@ class Interface:
     Module names, `module:name` pairs, `Callable.name:keyword` and `Class:member` pairs; and, as
     `module:name` pairs, what its modules import from other packages without guarding the import, as
     `method:keyword` pairs what its classes give the methods that they call on `self`; and the environment
-    variables that it asks for.
+    variables that it asks for. Of what makes names up when they are asked for, `__getattr__` is a name where
+    it may make up others than are told.
     """
 
     modules: frozenset[str] = frozenset()
@@ -46,6 +47,8 @@ class Interface:
     """`Class:base` pairs of what stands in the package."""
     foreign: frozenset[str] = frozenset()
     """`module:name` pairs of what modules import from other packages."""
+    served: frozenset[str] = frozenset()
+    """`module:name` pairs of the names that a module's `__getattr__` alone brings."""
 
 
 Read = dict[tuple[str, bytes], ModuleFacts | None]
@@ -91,6 +94,7 @@ def _interface(modules: Mapping[str, ModuleFacts | None]) -> Interface:
         frozenset(name for facts in own.values() for name in facts.variables),
         _of_classes(own, release.bases),
         frozenset(f"{module}:{name}" for module, facts in own.items() for name in facts.foreign),
+        frozenset(f"{module}:{name}" for module in own for name in release.served(module)),
     )
 
 
@@ -147,10 +151,19 @@ class _Release:
                 found |= self._listed_below(module)
             made = self._brought(module, facts)
             found.update(made or ())
-            if facts.hidden or made is None or (facts.spread and self.partly):
+            if facts.hidden or made is None:
+                found.add(UNLISTED)
+            else:
+                found.discard(MAKER)
+            if facts.spread and self.partly:
                 found.add(UNLISTED)
             self._names[module] = frozenset(found)
         return self._names[module]
+
+    def served(self, module: str) -> frozenset[str]:
+        """Return what a module brings only when it is asked for."""
+        facts = self.modules[module]
+        return facts.served | ((self._brought(module, facts) or frozenset()) - facts.bound.keys())
 
     def _brought(self, module: str, facts: ModuleFacts) -> frozenset[str] | None:
         """Return what another module's function brings for this one; None where that is not told."""
@@ -174,7 +187,8 @@ class _Release:
             return frozenset()
         if facts.listed is not None:
             return frozenset(facts.listed)
-        return frozenset(name for name in self.names(module) if not name.startswith("_"))
+        own = self.names(module) - self.served(module)
+        return frozenset(name for name in own if not name.startswith("_"))
 
     def members(self, module: str, name: str, depth: int = 0) -> Iterator[str]:
         """Yield a class's members, inherited ones too as far as its bases stand in the package."""
@@ -251,6 +265,7 @@ def without_inner(interface: Interface, inner: tuple[str, ...]) -> Interface:
         interface.variables,
         frozenset(one for one in interface.bases if _definer(one) in known),
         interface.foreign,
+        frozenset(name for name in interface.served if not name.startswith(inner)),
     )
 
 

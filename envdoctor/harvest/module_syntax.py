@@ -80,6 +80,8 @@ class ModuleFacts:
     """The names that are imported from other packages, and so may be imported from here."""
     maker: str = ""
     """Where the function stands, as `module:name`, that made what brings names when they are asked for."""
+    served: frozenset[str] = frozenset()
+    """The names that it brings only when they are asked for."""
     makers: Mapping[str, Served] = field(default_factory=dict)
     """What the module's own functions of that kind bring."""
 
@@ -95,8 +97,9 @@ def read_module(module: str, package: bool, source: bytes) -> ModuleFacts | None
     for node in at_top:
         reader.read(node)
     served = served_by(at_top) if MAKER.encode() in source else None
-    names = served.names if served else ()
-    reader.bound |= dict.fromkeys((name for name in names if name.isidentifier()), "")
+    names = frozenset(name for name in served.names if name.isidentifier()) if served else frozenset()
+    names -= reader.bound.keys()
+    reader.bound |= dict.fromkeys(names, "")
     put_into = set(_put_into(at_top) if _PUTTING.search(source) else ())
     reader.bound |= {OPEN: ""} if "" in put_into or "*" in reader.foreign else {}
     lines = source.decode("utf-8", "replace").split("\n")
@@ -120,6 +123,7 @@ def read_module(module: str, package: bool, source: bytes) -> ModuleFacts | None
         frozenset(match[1].decode() for match in _VARIABLE.finditer(source)),
         frozenset(reader.foreign),
         reader.bound.get(served.maker, "") if served else "",
+        names,
         makers_in(at_top) if b"AttributeError" in source else {},
     )
 

@@ -66,6 +66,7 @@ def differing(record: Record, version: str, told: Interface) -> list[str]:
     tables = (
         ({"": record.modules}, frozenset(f":{module}" for module in told.modules)),
         ({m: names for m, names in record.names.items() if m not in unlisted}, told.names | told.foreign),
+        (record.served, told.served),
         (record.keywords, told.keywords),
         (record.members, told.members),
         (record.passed, told.passed),

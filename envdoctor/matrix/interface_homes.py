@@ -22,6 +22,8 @@ def home_of(record: Record, version: Version, path: str, name: str) -> str:
     ]
     if record.root in homes:
         return f"{record.root}.{name}"
+    if len(inside := [home for home in homes if home.startswith(f"{left}.")]) == 1:
+        return f"{inside[0]}.{name}"
     kept = left.rpartition(".")[2]
     near = sorted(
         homes,

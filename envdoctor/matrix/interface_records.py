@@ -35,7 +35,10 @@ class Record:
     versions: Sequence[str]
     modules: Mapping[str, Spans]
     names: Mapping[str, Mapping[str, Spans]]
-    """By module; what all releases have is left out, here as in all others."""
+    """By module; what all releases have is left out, here as in all others.
+
+    `__getattr__` stands where it may bring more than is told.
+    """
     keywords: Mapping[str, Mapping[str, Spans]]
     """By callable: its arguments, `~N` where it takes at most N by position, `!name` where one is needed.
 
@@ -56,6 +59,8 @@ class Record:
 
     Members under "", arguments under their method's name.
     """
+    served: Mapping[str, Mapping[str, Spans]] = field(default_factory=dict)
+    """By module: when it only passes a name on, that it has by itself in other releases."""
 
     @cache  # noqa: B019  (records are kept for as long as the process runs)
     def place(self, version: Version) -> int:

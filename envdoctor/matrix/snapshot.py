@@ -65,6 +65,9 @@ STACK = (
 libraries, and the frameworks and servers on top."""
 
 
+_MINORS = range(6, 20)
+
+
 class File(NamedTuple):
     """One kind of file of a version: its wheel tag, its Requires-Python and days after the first upload."""
 
@@ -330,6 +333,15 @@ class Snapshot:
         """Return a Requires-Python and its clauses."""
         text, clauses = json.loads(self.tables["pythons"][number])
         return text, clauses
+
+    def bounded_minors(self, number: int) -> frozenset[int]:
+        """Return the minors of Python 3 that a Requires-Python with an upper bound admits; else none."""
+        from envdoctor.specifiers import SpecifierSet
+
+        text = self.python(number)[0] if number >= 0 else ""
+        admitted = SpecifierSet(text) if "<" in text else None
+        found = frozenset(m for m in _MINORS if admitted is not None and admitted.contains(f"3.{m}.0"))
+        return frozenset() if _MINORS[-1] in found else found
 
     def marker(self, number: int) -> Any:
         """Return a marker's tree."""

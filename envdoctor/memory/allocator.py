@@ -45,8 +45,12 @@ LOGGED = 0.06
 """In full training where a trainer cuts prompts off before the head, or has a value head: copies of some rows
 lie between whole ones."""
 
-NLL_FULL = 0.2
-"""In full training where a cross entropy of half of the texts is added: blocks of scores that lie idle."""
+IDLE_SCORES = 0.25
+"""Of a block of scores, in full training on log probabilities of them: what lies idle between gradients. Of
+51 runs none reserved more of it than a seventh beyond its replay."""
+
+IDLE_TABLE = 0.5
+"""Of a head's gradient that chunks sum up: a chunk's comes while their sum is there (of ten runs one)."""
 
 SIGHTED = 0.04
 """With images: convolutions, windows and places ask for room of their own before the decoder does."""
@@ -112,19 +116,18 @@ def _named(run: TrainingRun, churn: Churn) -> int:
     It is full training's gradients, copies that are shifted or narrowed, and what a policy's writing leaves.
     """
     recipe = run.recipe
-    if recipe.generates:
-        return 0 if recipe.loss == "logprobs" and run.method != "full" else max(churn.scores, churn.logits)
-    if run.task == "orpo":
-        return int(churn.scores * NLL_FULL) if run.method == "full" else 0
     if recipe.loss == "full" and recipe.held > 1:  # shifted logits are a copy as well
         return churn.logits * (recipe.held - 1)
-    if recipe.loss == "checkpointed" and run.method == "full":
-        return churn.table  # a chunk's gradient of the head comes while their sum is there
     if recipe.outer_fp32 and run.method != "full" and not run.expandable_segments:
         # a narrow copy of the head comes and goes in each pass
         return run.shape.vocab * run.shape.hidden * settings_of(run).compute
+    if run.method != "full":
+        return 0
+    if recipe.loss == "checkpointed":
+        return int(churn.table * IDLE_TABLE)
     compares = recipe.loss in ("logprobs", "softmax") and recipe.reference and not recipe.nll
-    return churn.scores if compares and run.method == "full" else 0
+    scores = compares or recipe.generates or run.task == "orpo"
+    return int(max(churn.scores, churn.logits if recipe.generates else 0) * IDLE_SCORES) if scores else 0
 
 
 def _between(run: TrainingRun, churn: Churn) -> int:

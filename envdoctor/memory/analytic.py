@@ -44,7 +44,7 @@ def predict(
 
         return predict_serving(run, constants)
     unmeasured = _unmeasured(run)
-    run = apart(_sharded(run, constants))
+    run = _viewed(apart(_sharded(run, constants)))
     settings = settings_of(run)
     plan = plan_of(run, settings)
     kinds = kinds_of(run)
@@ -112,6 +112,14 @@ def apart(run: TrainingRun) -> TrainingRun:
     return replace(run, shape=replace(run.shape, experts=own), ep=1)
 
 
+def _viewed(run: TrainingRun) -> TrainingRun:
+    """Return the run as it goes about logits less their last row: of one text they lie in one piece, so what
+    asks for such a copy gets a view."""
+    if run.texts > 1 or run.recipe.loss != "full" or run.recipe.held < 2:
+        return run
+    return replace(run, recipe=replace(run.recipe, held=1))
+
+
 def _again(cost: LayerCost | LossCost, turns: int) -> dict[str, int]:
     """What passes before the last have kept when it takes place."""
     return {"kept": cost.kept * turns, "forward": cost.forward + cost.kept * (turns - 1)}
@@ -150,6 +158,7 @@ class Step(NamedTuple):
     churn: Churn
     living: Living
     idle: int = 0  # what the policy's forward pass leaves
+    fixed: int = 0  # workspaces and the batch
 
 
 def _fixed(shape: ModelShape, s: Settings, constants: Constants) -> int:
@@ -226,6 +235,7 @@ def _heights(
         ),
         peak,
         base + kept + loss.kept,
+        fixed,
     )
 
 
@@ -250,7 +260,7 @@ def _assemble(
     if run.recipe.generates and run.vllm_utilization is None:
         phases["generate"] = lasting + generation_bytes(run)
     if scoring := scoring_bytes(run):
-        phases["score"] = lasting + scoring
+        phases["score"] = lasting + step.fixed + scoring
     peaks = {**phases, "load": plan.setup}  # what a trainer builds counts, loading has its own figure
     phase = max(peaks, key=lambda name: peaks[name])
     peak = peaks[phase]

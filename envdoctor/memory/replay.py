@@ -6,17 +6,16 @@ up for gradients and states no longer serve the next step's logits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import inf
 
 from envdoctor.memory.activations import IDLE, LayerKind, kinds_of, layer_kinds
-from envdoctor.memory.adapters import adapter_tensors, copied_tensors
 from envdoctor.memory.attention import masks
 from envdoctor.memory.caching import Block, CachingAllocator, Events, allocator_of, granules
 from envdoctor.memory.flat import buckets, coalesced
 from envdoctor.memory.images import tower_of
-from envdoctor.memory.layout import Layer, dense_layer, layers, learned, moe_layer, outer_tensors
+from envdoctor.memory.layout import dense_layer, moe_layer, outer_tensors
 from envdoctor.memory.looking import Seen, look, look_back
 from envdoctor.memory.loss import views_head
 from envdoctor.memory.optimizer import find_optimizer, state_blocks
@@ -36,7 +35,7 @@ from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.stepping import Loop, decompose, in_order, step_alone, step_weight, steps_in_python
 from envdoctor.memory.turns import Frame, Turns, frame_of, paired
-from envdoctor.memory.weights import trained_tower, weight_blocks
+from envdoctor.memory.weights import trained_tensors, trained_tower, weight_blocks
 from envdoctor.values import replace
 
 GROWTHS = 16
@@ -189,6 +188,8 @@ class Replay:
         if self.run.parallel == "ddp":
             self._broadcast()
             self.buckets = self._take((sum(n * width for n, width in trained),))
+        if self.optimizer.ready:
+            self._take(size for n, width in trained for size in state_blocks(self.optimizer, n, width))
 
     def _broadcast(self) -> None:
         """DDP sends rank 0's weights: flat copies of some tensors at once, of which two are under way."""
@@ -256,12 +257,10 @@ class Replay:
 
     def _refer(self) -> None:
         """The reference model's forward pass, of which only the texts' log probabilities remain."""
-        earlier = self._take(earlier_scores(self.run))
-        self._watch(reference_settings(self.run, self.s))
-        self._give(earlier)
+        self._watch(reference_settings(self.run, self.s), self._take(earlier_scores(self.run)))
 
-    def _watch(self, s: Settings) -> None:
-        """A forward pass without a graph."""
+    def _watch(self, s: Settings, earlier: Sequence[Block] = ()) -> None:
+        """A forward pass without a graph, beside `earlier` blocks that go once there are logits."""
         shape, kinds = self.run.teacher or self.shape, self.kinds
         if self.run.teacher:
             kinds = [kind for kind in layer_kinds(shape) for _ in range(kind.number)]
@@ -271,14 +270,24 @@ class Replay:
         if not self.run.teacher:  # whose logits are a matter of the loss
             programs.append(watched_loss(shape, s, self.upcasts, self.run.recipe, self.run.scored))
         for program, following in paired(programs):
-            blocks = [last] * program.slots
-            turns.play(program.events, blocks, program is not following)
+            blocks, events = [last] * program.slots, program.events
+            if earlier and following is None:
+                named = next((n for n, (_, size) in enumerate(events) if size == self._quotient), len(events))
+                self.heap.play(events[:named], blocks)
+                self._give(earlier)
+                events = events[named:]
+            turns.play(events, blocks, program is not following)
             last = blocks[program.output]
             casts += [blocks[slot] for slot in program.casts]
             if following is programs[-1]:  # the head's product is the last that copies are there for
                 self._give(casts)
                 casts.clear()
         self._give((last, *casts))
+
+    @property
+    def _quotient(self) -> int:
+        """Granules of the answers' logits once they are divided."""
+        return granules(4 * self.run.scored * (self.shape.vocab // self.run.tp))
 
     def _generate(self) -> None:
         """transformers' `generate`: the prompt at once, then keys and values that are copied as they grow."""
@@ -361,7 +370,7 @@ class Replay:
     def _first_product(self, events: Events) -> int:
         """Where the first result of a product with the head lies: it is there before cuBLAS asks for room."""
         s, hidden = self.s, self.shape.hidden
-        rows = {s.tokens, self.run.scored}
+        rows = {s.tokens, self.run.scored, self.run.scored + s.batch}
         results = {self.shape.vocab // s.tp * hidden * s.compute, *(n * hidden * s.compute for n in rows)}
         widths = {granules(size) for size in results}
         return next((place for place, (_, size) in enumerate(events, 1) if size in widths), 0)
@@ -410,7 +419,8 @@ class Replay:
 
     def _step(self) -> None:
         """The optimizer's step: states where there are none yet, scratch, and gradients dropped after it."""
-        first, rank, self.stepped = not self.stepped, self.run.optim_rank, True
+        first, rank = not (self.stepped or self.optimizer.ready), self.run.optim_rank
+        self.stepped = True
         trained = [] if self.optimizer.layerwise else in_order(self.optimizer, self._trained())
         python = steps_in_python(self.optimizer) and not self.optimizer.layerwise
         if self.copies:
@@ -464,29 +474,6 @@ def _loaded(
 ) -> list[tuple[CachingAllocator, list[Block], list[Block]]]:
     """Return where what such a run loads is kept: the allocator, DDP's buckets and copies."""
     return []
-
-
-def trained_tensors(shape: ModelShape, s: Settings) -> list[tuple[int, int]]:
-    """Elements of each trained tensor and their width, in the optimizer's order."""
-    if not s.trains:
-        inner = [(n, s.adapter) for n, count in adapter_tensors(shape, s) for _ in range(count)]
-        copies = [(n, s.copied) for n, _ in copied_tensors(shape, s)]
-        first = copies[: s.copies_table]
-        return [*first, *inner, *copies[len(first) :]]
-    left, found = s.lasting if s.active else shape.layers, list[tuple[int, int]]()
-    for layer, count in reversed(layers(shape)):
-        found = _layer_tensors(layer, s.of_layer("")) * min(left, count) + found
-        left = max(0, left - count)
-    if not s.outer:
-        return found
-    table, *rest = outer_tensors(learned(shape), False)
-    begun = (*trained_tower(shape, s), table)
-    return [*((n, s.vector) for n in begun), *found, *((n, s.vector) for n in rest)]
-
-
-def _layer_tensors(layer: Layer, s: Settings) -> list[tuple[int, int]]:
-    """Elements and width of each parameter tensor of a layer."""
-    return [*((n, s.weight) for n in layer.matrices()), *((n, s.vector) for n in layer.vectors)]
 
 
 def batch_blocks(shape: ModelShape, s: Settings) -> Iterator[int]:

@@ -91,8 +91,10 @@ def logprobs(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored:
     if full is not logits:
         tape.drop(logits)
     numel = scored * (shape.vocab // s.tp)
-    entropy = _cross_entropy(tape, full, numel) if recipe.nll else tape.new(0, 4)
+    entropy = _cross_entropy(tape, full, numel, s.batch // 2) if recipe.nll else tape.new(0, 4)
     seen = _view(tape, full, numel)
+    if recipe.generates:  # the answers of it are a view of the view
+        seen = _view(tape, seen, numel)
     if recipe.loss == "softmax":
         seen = full = _log_softmax(tape, seen, full)
     elif recipe.held:  # a copy of the view, which is what is saved
@@ -101,16 +103,23 @@ def logprobs(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored:
         seen = full = copy
     if recipe.temperature:
         seen, full = _divided(tape, seen, full, recipe.divides_view)
-    if not recipe.nll:
-        tape.touch(3 * rounded(4 * ENTROPY_ROWS * (shape.vocab // s.tp)))
     if recipe.loss == "logprobs":
         out = _by_text(tape, seen, full, scored, s.batch)
+        if recipe.generates and tape.keep:  # a part of a tensor lies in one piece once it is copied
+            _entropy(tape, numel if recipe.divides_view else 0, shape.vocab // s.tp)
     else:
         out = tape.op(scored, 4, (seen,), (full,))
     tape.drop(full)
     total = tape.op(1, 4, (out, entropy))
     tape.drop(out, entropy)
     return total
+
+
+def _entropy(tape: Tape, copied: int, vocab: int) -> None:
+    """TRL's entropy_from_logits, without a graph: of some rows at once, of a copy where there must be one."""
+    flat = tape.new(copied, 4)
+    tape.touch(*(4 * ENTROPY_ROWS * vocab,) * 3)
+    tape.drop(flat)
 
 
 def _by_text(tape: Tape, seen: Tensor, full: Tensor, scored: int, texts: int) -> Tensor:
@@ -123,7 +132,7 @@ def _by_text(tape: Tape, seen: Tensor, full: Tensor, scored: int, texts: int) ->
     sums = []
     for text in tape.parts(seen, texts):
         tape.touch(text.requested)
-        sums.append(tape.op(scored // texts, 4, (text,), (full,), (text.spread, text.spread)))
+        sums.append(tape.op(scored // texts, 4, (text,), (full,), (text.requested, text.requested)))
     out = tape.op(scored, 4, (picked, *sums))
     tape.drop(picked, *sums)
     return out
@@ -155,17 +164,18 @@ def _divided(tape: Tape, shifted: Tensor, logits: Tensor, in_place: bool) -> tup
         scaled = tape.op(shifted.numel, 4, (shifted,))
         tape.drop(logits)
         return scaled, scaled
-    view = Tensor(shifted.numel, 4, logits.needs)
-    view.size = 0
-    tape.record(view, (shifted,), (), (logits.requested, logits.requested))
-    return view, logits
+    whole = Tensor(logits.numel, 4, logits.needs)
+    whole.size = 0
+    tape.record(whole, (logits,), (), (shifted.requested, shifted.requested))
+    return _view(tape, whole, shifted.numel), logits
 
 
-def _cross_entropy(tape: Tape, logits: Tensor, numel: int) -> Tensor:
-    """Of the chosen half of the texts less their last rows: a copy, and its log-softmax, which is saved."""
+def _cross_entropy(tape: Tape, logits: Tensor, numel: int, texts: int) -> Tensor:
+    """Of the chosen half of the texts less their last rows: its log-softmax, which is saved, of a copy where
+    rows of several texts lie apart."""
     chosen = _view(tape, _view(tape, logits, logits.numel // 2), numel // 2)
-    copy = tape.op(chosen.numel, 4, (chosen,), through=True)
-    picked = tape.op(copy.numel, 4, (copy,))
+    copy = tape.op(chosen.numel if texts > 1 else 0, 4, (chosen,), through=True)
+    picked = tape.op(chosen.numel, 4, (copy,))
     tape.save_result(picked)
     tape.drop(copy)
     out = tape.op(1, 4, (picked,))

@@ -18,10 +18,10 @@ from envdoctor.memory.adapters import adapts_experts, expert_factors
 from envdoctor.memory.caching import Block, Events, allocator_of, granules
 from envdoctor.memory.layout import dense_layer, moe_layer, outer_tensors
 from envdoctor.memory.programs import Program
-from envdoctor.memory.replay import Replay, trained_tensors
+from envdoctor.memory.replay import Replay
 from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.turns import Frame
-from envdoctor.memory.weights import quantised_blocks, weight_blocks
+from envdoctor.memory.weights import quantised_blocks, trained_tensors, weight_blocks
 
 FP32, LOW = 4, 2
 WIDENED = 0.003

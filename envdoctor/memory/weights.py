@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+from envdoctor.memory.adapters import adapter_tensors, copied_tensors
 from envdoctor.memory.extras import STORED_BYTES
 from envdoctor.memory.layout import (
     Layer,
     block_linears,
     ending_linears,
     layers,
+    learned,
     outer_tensors,
     tower_tensors,
 )
@@ -98,6 +100,29 @@ def _tower_blocks(shape: ModelShape, s: Settings, double_quant: bool) -> Iterato
 def trained_tower(shape: ModelShape, s: Settings) -> tuple[int, ...]:
     """Elements of the tensors of a tower that full training steps: before all others."""
     return tower_tensors(shape) if s.trains and s.outer and s.tower_trains else ()
+
+
+def trained_tensors(shape: ModelShape, s: Settings) -> list[tuple[int, int]]:
+    """Elements of each trained tensor and their width, in the optimizer's order."""
+    if not s.trains:
+        inner = [(n, s.adapter) for n, count in adapter_tensors(shape, s) for _ in range(count)]
+        copies = [(n, s.copied) for n, _ in copied_tensors(shape, s)]
+        first = copies[: s.copies_table]
+        return [*first, *inner, *copies[len(first) :]]
+    left, found = s.lasting if s.active else shape.layers, list[tuple[int, int]]()
+    for layer, count in reversed(layers(shape)):
+        found = _layer_tensors(layer, s.of_layer("")) * min(left, count) + found
+        left = max(0, left - count)
+    if not s.outer:
+        return found
+    table, *rest = outer_tensors(learned(shape), False)
+    begun = (*trained_tower(shape, s), table)
+    return [*((n, s.vector) for n in begun), *found, *((n, s.vector) for n in rest)]
+
+
+def _layer_tensors(layer: Layer, s: Settings) -> list[tuple[int, int]]:
+    """Elements and width of each parameter tensor of a layer."""
+    return [*((n, s.weight) for n in layer.matrices()), *((n, s.vector) for n in layer.vectors)]
 
 
 def _layer_blocks(layer: Layer, s: Settings, double_quant: bool) -> Iterator[int]:

@@ -52,6 +52,13 @@ def base_of(record: Record, name: str) -> str:
     return max((one for one in settings_of(record) if name.endswith(one)), key=len, default="")
 
 
+def imported_base(own: Record | None, record: Record, name: str) -> str:
+    """Return the class that another library imports, and that its class of this name is called after."""
+    known = own.imports.get(record.root, {}) if own else {}
+    found = (one for one in known if name.endswith(one) and one in record.members)
+    return max(found, key=len, default="")
+
+
 @cache
 def settings_of(record: Record) -> Sequence[str]:
     """Return the classes of a run's arguments on record, whose names tell whose they are."""

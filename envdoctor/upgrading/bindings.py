@@ -335,36 +335,6 @@ def handed_up(node: ast.ClassDef) -> frozenset[str] | None:
     return frozenset(argument.arg for argument in named_in(own.args)) if handed else None
 
 
-def handed_on(function: Function) -> ast.expr | None:
-    """Return what a function hands the rest of its arguments on to, where it returns what that answers."""
-    rest = function.args.kwarg
-    match function.body[-1]:
-        case ast.Return(value=ast.Call(func=called, keywords=given)) if rest is not None:
-            whole = any(
-                isinstance(k.value, ast.Name) and k.arg is None and k.value.id == rest.arg for k in given
-            )
-            return called if whole and all(map(_is_kind, function.decorator_list)) else None
-        case _:
-            return None
-
-
-def _is_kind(decorator: ast.expr) -> bool:
-    return next(last_names(decorator), "") in ("staticmethod", "classmethod")
-
-
-def imported_in(function: Function) -> Scope:
-    """Return what the imports in a function's own body bring."""
-    found = (one for one in function.body if isinstance(one, ast.ImportFrom) and not one.level)
-    return {a.asname or a.name: Bound(f"{one.module}.{a.name}") for one in found for a in one.names}
-
-
-def standing_for(function: Function, called: Bound) -> Bound:
-    """Return what a function stands for that hands the rest of its arguments on to a library's callable."""
-    if not called.path or called.instance or called.path.rpartition(".")[2] == function.name:
-        return UNKNOWN
-    return Bound(called.path, taken=frozenset(argument.arg for argument in named_in(function.args)))
-
-
 def made_by(called: Bound) -> Bound:
     """Return what a call yields: an instance of a class, also through `from_pretrained`."""
     path = called.path

@@ -14,13 +14,11 @@ from envdoctor.upgrading.bindings import (
     UNKNOWN,
     Bound,
     fields_of,
-    handed_on,
     handed_up,
-    imported_in,
     looked_up,
     own_members,
-    standing_for,
 )
+from envdoctor.upgrading.handing import handed_on, imported_in, standing_for
 from envdoctor.upgrading.sources import read_text
 
 _NOTHING = frozenset(("object", "ABC", "Generic", "Protocol"))

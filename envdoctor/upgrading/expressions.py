@@ -220,7 +220,8 @@ class Expressions:
             called = replace(called, path=f"{called.path}.__call__")
         self.notes.arguments(node, called, given, starred, taker)
         made = made_by(called)
-        return self._held(f"{called.path}()") if made is UNKNOWN else made
+        held = called.answer or self._held(f"{called.path}()")
+        return held if made is UNKNOWN else made
 
     def _called(self, node: ast.expr, scopes: list[Scope]) -> Bound:
         """Return what is called; `super().method` is the base's own."""

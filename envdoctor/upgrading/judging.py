@@ -19,6 +19,7 @@ from envdoctor.rules.ranges import version_satisfies
 from envdoctor.upgrading.arguments import (
     base_of,
     callable_of,
+    imported_base,
     not_taken,
     owner_of,
     position,
@@ -50,9 +51,9 @@ from envdoctor.upgrading.gone import (
 )
 from envdoctor.upgrading.held import Held, held_by
 from envdoctor.upgrading.known_settings import KnownSettings
-from envdoctor.upgrading.paths import is_module_alone, is_open, passed_on, stands
+from envdoctor.upgrading.paths import is_module_alone, is_open, passed_on_until, stands
 from envdoctor.upgrading.renames import Renames, holds, is_taken_by_new
-from envdoctor.upgrading.unsaid import function_unsaid, methods_unsaid
+from envdoctor.upgrading.unsaid import function_unsaid, methods_unsaid, raised_no_more
 from envdoctor.upgrading.uses import ALL, NAMED, OWNERLESS, WHOSEVER, Kind, Use, is_telling
 from envdoctor.values import dataclass
 
@@ -137,7 +138,8 @@ class Judge:
             case Kind.OVERRIDE:
                 yield from self._override(use)
             case Kind.CAUGHT:
-                yield from self._caught(use, uses)
+                rows = self.renames.raised.get(use.path.partition(".")[0], ())
+                yield from raised_no_more(use, uses, rows, self.moves, self.matrix, self.library)
             case Kind.ASKED:
                 yield from self._asked(use, libraries)
             case _:
@@ -221,11 +223,11 @@ class Judge:
             return found
         spans: Spans = record.names.get(module, {}).get(name, ()) if record else ()
         spans = spans or (record.modules.get(path, ()) if record else ())
-        made_up = record is not None and not self.renames.closes(module, move) and is_open(record, path, move)
+        made_up = record is not None and is_open(record, path, move)
         if record is not None and (made_up or stands(record, path, move)):
             return None
-        if record is not None and (home := passed_on(record, spans, move, path)):
-            return Break(use, path, record.versions[spans[-1][1] + 1], home, warned=True)
+        if record is not None and (until := passed_on_until(record, spans, move, path)):
+            return Break(use, path, until, self._instead(record, move, path, name), warned=True)
         since = gone_since(record, spans, move) if record and spans else None
         if since is not None:
             return Break(use, path, since, self._instead(record, move, path, name))
@@ -304,17 +306,19 @@ class Judge:
         return None if since is None else Break(use, shown, since, certainty=Certainty.LIKELY)
 
     def _derived(self, use: Use) -> Break | None:
-        """Judge a setting of a class that is named as deriving from one of a library that moves.
+        """Judge a setting of a class that is named as deriving from one of a library that moves, or a member.
 
-        `SentenceTransformerTrainingArguments` takes what `TrainingArguments` does.
+        `SentenceTransformerTrainingArguments` takes what `TrainingArguments` does. `SFTTrainer` has what the
+        `Trainer` has that its own library imports.
         """
-        short = use.path.rpartition(".")[2]
-        own = self.library(use.path)
-        for library, move in self.moves.items() if use.kind is Kind.KEYWORD and is_class(short) else ():
+        short, own = use.path.rpartition(".")[2], self.library(use.path)
+        beside = load_record(self.matrix.folder, own) if own not in self.moves else None
+        for library, move in self.moves.items() if is_class(short) else ():
             record = load_record(self.matrix.folder, library) if library != own else None
-            above = base_of(record, short) if record else ""
-            if record and above:
+            if record and use.kind is Kind.KEYWORD and (above := base_of(record, short)):
                 return self._keyword(replace(use, path=f"{record.root}.{above}", unsure=True), record, move)
+            if record and use.kind is Kind.MEMBER and (above := imported_base(beside, record, short)):
+                return self._member(replace(use, path=f"{record.root}.{above}"), record, move)
         return None
 
     def _handed_on(self, use: Use, owner: str, record: Record, move: Move) -> Break | None:
@@ -475,22 +479,6 @@ class Judge:
             yield Break(use, f"{use.path}.{use.name}", since, certainty=Certainty.LIKELY)
         elif lacking := not_taken(use, record, move):
             yield lacking
-
-    def _caught(self, use: Use, uses: Iterable[Use]) -> Iterator[Break]:
-        """Yield an error that a library's functions raise no more, where nobody else here may raise it."""
-        root = use.path.partition(".")[0]
-        for row in self.renames.raised.get(root, ()):
-            move = self.moves.get(row.library)
-            if not (move and fnmatchcase(f"except {root}.{use.name}", row.old) and holds(row, move)):
-                continue
-            paths = [one.path for one in uses if one.kind in (Kind.IMPORT, Kind.MODULE, Kind.PATH)]
-            record = load_record(self.matrix.folder, row.library)
-            own = record.names.get(record.root, {}) if record else {}
-            tried = [one for one in use.given if one[:1] != "." or one[1:] in own]
-            called = any(one.kind is Kind.POSITION and one.path.startswith(f"{root}.") for one in uses)
-            called = any(one.startswith(f"{root}.") for one in tried) if tried else called
-            if not called and any(self.library(path) == row.library for path in paths):
-                yield replace(by_rename(use, use.path, row, move), certainty=Certainty.LIKELY)
 
     def _instead(self, record: Record | None, move: Move, path: str, name: str) -> str:
         """Return where the name is now: by a row, else in another module of the same library."""

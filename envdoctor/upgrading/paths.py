@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 
-from envdoctor.matrix.interface_homes import home_of
 from envdoctor.matrix.interface_records import Record, Spans
 from envdoctor.upgrading.gone import Move, come_since
 from envdoctor.upgrading.uses import ALL
@@ -62,17 +61,9 @@ def _is_standard(module: str, name: str) -> bool:
     return module in sys.stdlib_module_names and hasattr(import_module(module), name)
 
 
-def passed_on(record: Record, spans: Spans, move: Move, path: str) -> str:
-    """Return where a name is that its old module only passes on, for as long as it makes up what moved.
-
-    That is a name that a later release has there no more, of a module that began to make names up when the
-    name came to stand elsewhere.
-    """
+def passed_on_until(record: Record, spans: Spans, move: Move, path: str) -> str:
+    """Return the release without a name that its module only passes on since the move; empty for others."""
     module, _, name = path.rpartition(".")
-    made_up = record.names.get(module, {}).get("__getattr__", ())
-    ends = bool(spans) and spans[-1][1] + 1 < len(record.versions)
-    if not ends or not record.has(spans, move.new) or not come_since(record, made_up, move):
-        return ""
-    home = home_of(record, move.new, path, name)
-    there = record.names.get(home.rpartition(".")[0], {}).get(name, ())
-    return home if come_since(record, there, move) else ""
+    after = spans[-1][1] + 1 if spans else len(record.versions)
+    passed = come_since(record, record.served.get(module, {}).get(name, ()), move)
+    return record.versions[after] if passed and after < len(record.versions) else ""

@@ -16,18 +16,16 @@ from envdoctor.upgrading.bindings import (
     annotated_in,
     answering,
     fields_of,
-    handed_on,
-    imported_in,
     instance_of,
     last_names,
     looked_up,
     named_in,
     place_of,
-    standing_for,
 )
 from envdoctor.upgrading.classes import Brought, called_after, class_of, plain_base, with_handing
 from envdoctor.upgrading.expressions import Expressions
 from envdoctor.upgrading.guarding import branches, condition_of, fallbacks, guarded_by, handling
+from envdoctor.upgrading.handing import handed_on, imported_in, standing_for
 from envdoctor.upgrading.held import Held, holds_nothing
 from envdoctor.upgrading.uses import Kind, Read, Use
 
@@ -68,6 +66,8 @@ class _Reader(Expressions):
         self._brought = brought
         self._postponing = False
         self._stars = stars
+        self._mixed: dict[str, Scope] = {}
+        """What is known in the classes of the text that derive from no library's, by their names."""
 
     def finish(self) -> None:
         """Read the functions, then settle the names that star imports must bring."""
@@ -141,7 +141,8 @@ class _Reader(Expressions):
         called = handed_on(function)
         known = [*scopes, imported_in(function)]
         found = standing_for(function, looked_up(called, known)) if called is not None else UNKNOWN
-        return answering(function, scopes) if found is UNKNOWN else found
+        told = answering(function, scopes) if found is UNKNOWN or found.open else UNKNOWN
+        return told if found is UNKNOWN else replace(found, answer=told.answer)
 
     def _annotation(self, node: ast.expr | None, scopes: list[Scope]) -> None:
         self.notes.postponed = self._postponing
@@ -225,6 +226,14 @@ class _Reader(Expressions):
             else Bound(attributes={**handing}),
             "<above>": above if not above.instance else UNKNOWN,
         }
+        self._mixed |= {node.name: inner} if not whole.path else {}
+        for name in (one.id for one in node.bases if isinstance(one, ast.Name) and known):
+            mixed = self._mixed.get(name, {})
+            mixed |= {
+                k: replace(one, path=whole.path, instance=True, own=whole.own)
+                for k, one in mixed.items()
+                if k == "<self>" and not one.path
+            }
         self.read.defined.update(fields_of(node))
         self._bound[node.name] += 1
         scopes[-1][node.name] = whole

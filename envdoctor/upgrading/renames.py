@@ -14,7 +14,6 @@ from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.uses import TELLING, Use
 
 WITHOUT = "() without "
-MADE_UP = ".__getattr__"
 _WORD = 5
 """Letters from which a part of a name tells after what something is called."""
 _CLASS = re.compile(r"\b([A-Z]\w{1,60})\(")
@@ -31,7 +30,6 @@ class Renames:
         self._by_old = {old: row for row in rows if not row.answered for old in _each_of(row.old)}
         self._answered = [(old, row) for row in rows if row.answered for old in _each_of(row.old)]
         self._met: dict[Move, list[str]] = {}
-        self._closed = [row for row in rows if row.old.endswith(MADE_UP)]
         self.unsaid: dict[str, list[tables.RenameRow]] = {}
         """Methods whose answer is another where an argument is not given, by their name."""
         self.handed: dict[str, list[tables.RenameRow]] = {}
@@ -83,10 +81,6 @@ class Renames:
         if move not in self._met:
             self._met[move] = [old for old, row in self._answered if holds(row, move)]
         return any(fnmatchcase(shown, old) for old in self._met[move])
-
-    def closes(self, module: str, move: Move) -> bool:
-        """True for a module that makes up no name but those that rows tell, whatever its file says."""
-        return any(holds(row, move) and fnmatchcase(f"{module}{MADE_UP}", row.old) for row in self._closed)
 
 
 def _each_of(old: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.interface_records import Spans, load_record
 from envdoctor.profile.keys import KeyFacts
 from envdoctor.python_source import parse_python
+from envdoctor.rules.interface_lookup import DISTINCT
 from envdoctor.upgrading.breaks import Break, by_rename
 from envdoctor.upgrading.gone import Move, gone_since
 from envdoctor.upgrading.judging import Judge
@@ -69,7 +70,8 @@ def _assigned(facts: KeyFacts, judge: Judge, text: str, move: Move) -> Iterator[
 def _dictionaries(facts: KeyFacts, tree: ast.Module) -> Iterator[Mapping[ast.expr, str]]:
     """Yield the plain keys of a dictionary named for the arguments of a training, and of literals of them.
 
-    Such a literal, or class that derives from nothing, has several keys, most of them the framework's.
+    Such a literal, or class that derives from nothing, has several keys, most of them the framework's; where
+    only half of them are, those count whose long names nobody else has.
     """
     put: list[ast.expr | None] = []
     known = facts.fields.keys() | {key for fields in facts.trainers.values() for key in fields}
@@ -83,8 +85,9 @@ def _dictionaries(facts: KeyFacts, tree: ast.Module) -> Iterator[Mapping[ast.exp
             told = _plain(node.keys) if isinstance(node, ast.Dict) else _fields(node)
             stand = sum(name in known for name in told.values())
             whole = len(node.keys) if isinstance(node, ast.Dict) else len(told)
-            if stand >= 2 * FEW and 4 * stand >= 3 * whole:
-                yield told
+            if stand >= 2 * FEW and 2 * stand >= whole:
+                most = 4 * stand >= 3 * whole
+                yield {key: name for key, name in told.items() if most or len(name) >= 2 * DISTINCT}
     yield _plain(put)
 
 

@@ -20,9 +20,9 @@ _KINDS = (".py", ".ipynb", *KEYED, *COMMANDED)
 _REQUIRING = ("pyproject.toml", "setup.py", "setup.cfg", "environment.yml", "environment.yaml")
 _LISTING = ("requirement", "constraint")
 _RELEASE = re.compile(r"([a-z]\w{1,30}?)_v?_?(\d{1,2}(?:_\d{1,3}){1,3})")
-_SKIPPED = frozenset(
-    (".git", ".hg", ".venv", "venv", "env", "node_modules", "__pycache__", "site-packages", "build", "dist")
-)
+_SKIPPED = frozenset((".git", ".hg", ".venv", "venv", "node_modules", "__pycache__", "site-packages"))
+_MADE = ("build", "dist", "env")
+"""How folders are called that tools make; such a one with Python's files of its own is written by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,17 @@ def find_files(paths: Sequence[str]) -> list[Path]:
 def _below(folder: Path) -> Iterator[Path]:
     count = 0
     for top, folders, files in os.walk(folder):
-        folders[:] = sorted(f for f in folders if f not in _SKIPPED and not Path(top, f).is_symlink())
+        folders[:] = sorted(f for f in folders if not _is_left_out(Path(top, f)))
         for name in sorted(files):
             path = Path(top, name)
             if (name.endswith(_KINDS) or requires(path)) and count < FILES:
                 count += 1
                 yield path
+
+
+def _is_left_out(folder: Path) -> bool:
+    made = folder.name in _MADE and not any(folder.glob("*.py"))
+    return made or folder.name in _SKIPPED or folder.is_symlink()
 
 
 def is_for_another(path: Path, moves: Mapping[str, Move]) -> bool:

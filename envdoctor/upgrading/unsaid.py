@@ -1,16 +1,18 @@
-"""Calls whose answer is another where an argument is not given: rows `name() without argument`."""
+"""Rows of what is not written: `name() without argument`, and `except module.Error` of what is not raised."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 from envdoctor.findings import Certainty
-from envdoctor.matrix import tables
+from envdoctor.matrix import Matrix, tables
+from envdoctor.matrix.interface_records import load_record
 from envdoctor.upgrading.breaks import Break, by_rename
 from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.renames import WITHOUT, holds
-from envdoctor.upgrading.uses import ALL, Use
+from envdoctor.upgrading.uses import ALL, Kind, Use
 
 
 def methods_unsaid(use: Use, rows: Iterable[tables.RenameRow], moves: Mapping[str, Move]) -> Iterator[Break]:
@@ -39,3 +41,27 @@ def function_unsaid(use: Use, rows: Iterable[tables.RenameRow], library: str, mo
             found = by_rename(use, f"{path}{WITHOUT}{told.partition('|')[0]}", row, move)
             return found if path == name else replace(found, certainty=Certainty.LIKELY)
     return None
+
+
+def raised_no_more(
+    use: Use,
+    uses: Iterable[Use],
+    rows: Iterable[tables.RenameRow],
+    moves: Mapping[str, Move],
+    matrix: Matrix,
+    library_of: Callable[[str], str],
+) -> Iterator[Break]:
+    """Yield an error that a library's functions raise no more, where nobody else here may raise it."""
+    root = use.path.partition(".")[0]
+    for row in rows:
+        move = moves.get(row.library)
+        if not (move and fnmatchcase(f"except {root}.{use.name}", row.old) and holds(row, move)):
+            continue
+        paths = [one.path for one in uses if one.kind in (Kind.IMPORT, Kind.MODULE, Kind.PATH)]
+        record = load_record(matrix.folder, row.library)
+        own = record.names.get(record.root, {}) if record else {}
+        tried = [one for one in use.given if one[:1] != "." or one[1:] in own]
+        called = any(one.kind is Kind.POSITION and one.path.startswith(f"{root}.") for one in uses)
+        called = any(one.startswith(f"{root}.") for one in tried) if tried else called
+        if not called and any(library_of(path) == row.library for path in paths):
+            yield replace(by_rename(use, use.path, row, move), certainty=Certainty.LIKELY)

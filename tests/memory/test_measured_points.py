@@ -13,7 +13,7 @@ from envdoctor.memory import Constants, predict, read_constants
 
 POINTS = Path(__file__).parent / "points"
 FILES = sorted(POINTS.glob("*.json"))
-OF_THEIR_OWN = ("unseen", "fsdp", "methods")
+OF_THEIR_OWN = ("unseen", "unseen_orders", "fsdp", "methods")
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,18 @@ def test_runs_that_came_after_the_bound_lie_below_it_too(constants: Constants) -
     found = excess(list(read_points(POINTS / "unseen.json"))[::2], constants)
     assert min(found) >= 0
     assert statistics.median(found) <= 0.05
-    assert max(found) <= 0.205
+    assert max(found) <= 0.13
+
+
+def test_a_loss_asks_for_its_blocks_in_the_order_that_was_traced(constants: Constants) -> None:
+    """A view of a view, one text's logits that need no copy, entropies of some rows at once, logits of an
+    earlier pass that go, states that are made with the optimizer: each bound was 18 to 47 % too high, or one
+    block of scores higher than what it played."""
+    points = list(read_points(POINTS / "unseen_orders.json"))
+    assert max(error(point, constants) for point in points) <= 0.012
+    found = excess(points, constants)
+    assert min(found) >= 0
+    assert max(found) <= 0.125
 
 
 def test_with_images_the_bound_is_as_close(constants: Constants) -> None:

@@ -1201,7 +1201,7 @@ PYD2 = {"pydantic": Move(Version("2.10.6"), Version("1.10.21"))}
         ("fields import Field", 0),
     ],
 )
-def test_a_module_that_makes_up_only_what_rows_tell_lacks_the_rest(
+def test_a_module_that_passes_on_what_its_table_tells_lacks_the_rest(
     tmp_path: Path, name: str, found: int
 ) -> None:
     assert len(judged_files(tmp_path, {"a.py": f"from pydantic.{name}\n"}, PYD2)) == found
@@ -1343,17 +1343,15 @@ def test_members_are_followed_by_annotations(reached: str) -> None:
 
 
 def test_a_name_that_its_old_module_only_passes_on_is_warned_of() -> None:
-    code = "from vllm.utils import FlexibleArgumentParser"
     judge = Judge(load_matrix(), {"vllm": Move(Version("0.11.2"), Version("0.11.0"))})
-    read = next(read_cells([code]))
+    read = next(read_cells(["from vllm.utils import FlexibleArgumentParser, get_open_port, random_uuid"]))
     assert read is not None
-    (found,) = judge.breaks(read.uses)
-    assert found.warned
-    assert (found.since, found.replacement) == (
-        "0.14.0",
-        "vllm.utils.argparse_utils.FlexibleArgumentParser",
-    )
-    assert not since_move("from vllm.utils import cdiv", "vllm", "0.11.1", "0.11.2")
+    found = [(one.use.name, one.warned, one.since, one.replacement) for one in judge.breaks(read.uses)]
+    assert found == [
+        ("FlexibleArgumentParser", False, "0.11.1", "vllm.utils.argparse_utils.FlexibleArgumentParser"),
+        ("get_open_port", True, "0.14.0", "vllm.utils.network_utils.get_open_port"),
+    ]
+    assert not since_move("from vllm.utils import get_open_port", "vllm", "0.11.1", "0.11.2")
 
 
 def test_an_inner_method_is_gone_whatever_a_base_from_elsewhere_has() -> None:
@@ -1409,3 +1407,41 @@ def test_an_overriding_method_must_not_need_what_is_given_no_more(optimizer: str
     names = [name for _, name, _ in since_move(code, "pytorch-lightning", "1.7.7", "2.0.9")]
     said = "pytorch_lightning.LightningModule.lr_scheduler_step() with optimizer_idx"
     assert names == ([said] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("return hub.hf_hub_download(a, **kw)", True),
+        ("try:\n        b = hub.hf_hub_download(a, **kw)\n    finally:\n        return a", True),
+        ("t = kw.pop('proxies')\n    b = hub.hf_hub_download(a, **kw)\n    return b", False),
+        ("b = hub.hf_hub_download(a, **kw)\n    return other(**kw)", False),
+    ],
+)
+def test_a_function_hands_on_what_it_does_not_take_itself(body: str, found: bool) -> None:
+    code = f"import huggingface_hub as hub\ndef f(a, **kw):\n    {body}\nf(1, proxies=2)"
+    lines = [line for line, *_ in since_move(code, "huggingface-hub", "0.35.3", "1.0.0")]
+    assert lines == ([code.count("\n") + 1] if found else [])
+
+
+def test_what_is_mixed_with_a_library_s_class_has_its_members() -> None:
+    mixed = "class Mixed:\n    def f(self):\n        self.get_batch_samples(1, 2)\n"
+    code = f"from transformers import Trainer\n{mixed}"
+    assert not since_move(code, "transformers", "4.49.0", "4.51.0")
+    told = since_move(f"{code}class Own(Mixed, Trainer): ...", "transformers", "4.49.0", "4.51.0")
+    assert [line for line, *_ in told] == [4]
+
+
+def test_a_class_has_what_its_own_library_imports_for_it() -> None:
+    code = "from trl import SFTTrainer\nclass Own(SFTTrainer):\n    def f(self):\n        self.tokenizer"
+    assert since_move(code, "transformers", "4.57.6", "5.0.0") == [
+        (4, "transformers.Trainer.tokenizer", "5.0.0")
+    ]
+
+
+def test_long_names_among_settings_tell_where_half_of_them_are_the_framework_s(tmp_path: Path) -> None:
+    known = "num_train_epochs learning_rate weight_decay logging_steps save_steps max_grad_norm"
+    keys = [*known.split(), "include_tokens_per_second", "save_safetensors", *"abcdef"]
+    files = {"build/a.py": f"import transformers\nx = {dict.fromkeys(keys, 1)}\n", "dist/a.json": "{}"}
+    found = judged_files(tmp_path, files, {"transformers": Move(Version("5.2.0"), Version("4.55.4"))})
+    assert [name for *_, name in found] == ["transformers: include_tokens_per_second"]

@@ -171,6 +171,8 @@ class OptimizerRow(Row):
     """In which format: of the weight, wider, in blocks, or as sums of rows and columns."""
     foreach: int = 0
     """Lists of all tensors' size that a step makes."""
+    ready: bool = False
+    """True when states are made with the optimizer, before the first step."""
     paged: bool = False
     """True when states lie in memory that the host shares."""
     matrices: Literal["", "projected", "drawn", "rows", "momentum"] = ""

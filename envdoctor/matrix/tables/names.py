@@ -69,8 +69,7 @@ class RenameRow(Row):
     `method() without argument|argument=value`: the answer is another unless one of these is given; with the
     path of a module's function before it, that one's alone; `for f()`: where the answer goes straight to f.
 
-    `module.(name|name)` are these names, `module.(name|name)(argument)` an argument of each;
-    `module.__getattr__`: it makes up no names but those that are answered, though its file lists none.
+    `module.(name|name)` are these names, `module.(name|name)(argument)` an argument of each.
     """
     new: Text
     """What stands in its place: a name of the same kind, or what to write."""

@@ -1,0 +1,60 @@
+"""Functions of a text that hand the rest of their arguments on to a library's: what they stand for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from envdoctor.upgrading.bindings import UNKNOWN, Bound, Function, Scope, last_names, named_in
+
+
+def handed_on(function: Function) -> ast.expr | None:
+    """Return what a function hands the rest of its arguments on to: what it returns, else the only one."""
+    rest = function.args.kwarg
+    if rest is None or not all(map(_is_kind, function.decorator_list)):
+        return None
+    last = function.body[-1]
+    calls = [one for one in ast.walk(function) if isinstance(one, ast.Call) and _is_given(one, rest.arg)]
+    if isinstance(last, ast.Return) and last.value in calls:
+        return last.value.func
+    return calls[0].func if len(calls) == 1 else None
+
+
+def _is_given(call: ast.Call, rest: str) -> bool:
+    return any(k.arg is None and isinstance(k.value, ast.Name) and k.value.id == rest for k in call.keywords)
+
+
+def _is_kind(decorator: ast.expr) -> bool:
+    return next(last_names(decorator), "") in ("staticmethod", "classmethod")
+
+
+def imported_in(function: Function) -> Scope:
+    """Return what the imports in a function's own body bring."""
+    found = (one for one in function.body if isinstance(one, ast.ImportFrom) and not one.level)
+    return {a.asname or a.name: Bound(f"{one.module}.{a.name}") for one in found for a in one.names}
+
+
+def standing_for(function: Function, called: Bound) -> Bound:
+    """Return what a function stands for that hands the rest of its arguments on to a library's callable.
+
+    Where it does not return what that answers, its own answer is another.
+    """
+    if not called.path or called.instance or called.path.rpartition(".")[2] == function.name:
+        return UNKNOWN
+    taken = frozenset((*(argument.arg for argument in named_in(function.args)), *_taken_out(function)))
+    last = function.body[-1]
+    returned = isinstance(last, ast.Return) and getattr(last.value, "func", None) is handed_on(function)
+    return Bound(called.path, taken=taken if returned else taken | {""}, open=not returned)
+
+
+def _taken_out(function: Function) -> Iterator[str]:
+    """Yield what a function takes out of the rest of its arguments."""
+    rest = function.args.kwarg.arg if function.args.kwarg else ""
+    for node in ast.walk(function):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name), attr="pop"), args=[ast.Constant(str(key)), *_]
+            ) if name == rest:
+                yield key
+            case _:
+                pass
