@@ -11,11 +11,14 @@ from envdoctor.facts import Frame
 from envdoctor.findings import Remedy
 from envdoctor.matrix.interface_records import Record, Spans, load_record
 from envdoctor.rules.asked import Wanted, module_of
+from envdoctor.rules.calendar import day_of
 from envdoctor.rules.generations import askers_after, askers_before, asking_package, told_release, users_of
 from envdoctor.rules.interface_lookup import Missing, record_of, specifier_for
 from envdoctor.rules.rows import already_met
 from envdoctor.rules.view import View
 
+_NEAR = 300
+"""Days within which an older release stands in for a newer one without much else having changed."""
 _NAMED = 3
 """How many packages that may ask are named."""
 _ASKING = 12
@@ -82,7 +85,9 @@ def other_side(view: View, missing: Missing) -> Iterator[Remedy]:
             text = f"{record.library}, up to its last release that was read, asks for {name}: uninstall it"
             yield Remedy(f"{text} where nothing needs it.", commands("pip uninstall -y {}", record.library))
         for without in releases_without(record.versions, spans):
-            if already_met(view, pins := {record.library: without}):
+            if already_met(view, pins := {record.library: without}) or (
+                not dated and _is_long_ago(view, record, without, spans)
+            ):
                 continue
             dated = False
             where = "" if _is_told(view, record.library, missing) else f"Where {record.library} asks for it: "
@@ -91,6 +96,13 @@ def other_side(view: View, missing: Missing) -> Iterator[Remedy]:
             yield Remedy(text, install_commands(pins), pins)
     if dated:
         yield from _other_time(view, missing)
+
+
+def _is_long_ago(view: View, record: Record, without: str, spans: Spans) -> bool:
+    """True where the releases from before the first that asks are of another time than the last that does."""
+    last = record.versions[max(last for _, last in spans)]
+    days = [day_of(view, record.library, version) for version in (without.removeprefix("<"), last)]
+    return days[0] is not None and days[1] is not None and days[1] - days[0] > _NEAR
 
 
 def _is_told(view: View, library: str, missing: Missing) -> bool:
@@ -155,7 +167,8 @@ def _askers(view: View, missing: Missing) -> Iterator[Record]:
         names = [record.library] if record else []
     else:
         listed = [name for name in view.facts.environment.distributions if name != missing.library]
-        names = [name for name in _OFTEN if name in listed] if set(listed) - {"torch"} else list(_OFTEN)
+        usual = [name for name in _OFTEN if name in listed] if set(listed) - {"torch"} else list(_OFTEN)
+        names = list(dict.fromkeys((*users_of(view, missing.library), *usual)))
     for name in names[:_ASKING]:
         record = load_record(view.matrix.folder, name)
         if record is not None and name != missing.library:

@@ -11,6 +11,7 @@ from packaging.version import Version
 from envdoctor.commands import commands, install_commands, pip_install
 from envdoctor.facts import CudaVersion, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.ranges import range_satisfies
@@ -164,7 +165,7 @@ def _finding(view: View, wanted: _Wanted, carried: frozenset[str] | None, having
             f"a fixed set of them.{held}"
         ),
         evidence=(*shown, wanted.evidence, *quoted(wanted.seen)),
-        remedies=tuple(_remedies(wanted.cuda, carried, having)),
+        remedies=tuple(_remedies(view, wanted.cuda, carried, having)),
         certainty=Certainty.CERTAIN if carried is not None else Certainty.LIKELY,
         sources=(SOURCE,),
         explains=tuple(dict.fromkeys(s.id for s in wanted.seen)),
@@ -172,7 +173,9 @@ def _finding(view: View, wanted: _Wanted, carried: frozenset[str] | None, having
     )
 
 
-def _remedies(cuda: CudaVersion, carried: frozenset[str] | None, having: str | None) -> Iterable[Remedy]:
+def _remedies(
+    view: View, cuda: CudaVersion, carried: frozenset[str] | None, having: str | None
+) -> Iterable[Remedy]:
     if having is not None:
         pins = {"bitsandbytes": having}
         yield Remedy(f"Use a bitsandbytes with a CUDA {cuda} library.", install_commands(pins), pins)
@@ -182,10 +185,11 @@ def _remedies(cuda: CudaVersion, carried: frozenset[str] | None, having: str | N
             f"As a stopgap, load its CUDA {near} library: minor versions of one major get along.",
             commands("export BNB_CUDA_VERSION={}", near.tag.removeprefix("cu")),
         )
-        yield Remedy(
-            f"Use a torch built for CUDA {near}.",
-            commands("pip install torch --index-url https://download.pytorch.org/whl/{}", near.tag),
-        )
+        if any(row.variant == near.tag for row in view.matrix.rows(tables.TorchVariantRow)):
+            yield Remedy(
+                f"Use a torch built for CUDA {near}.",
+                commands("pip install torch --index-url https://download.pytorch.org/whl/{}", near.tag),
+            )
 
 
 def _nearest(cuda: CudaVersion, carried: frozenset[str] | None) -> CudaVersion | None:

@@ -16,6 +16,7 @@ from envdoctor.facts import Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_records import libraries_with, load_record, recorded_libraries
 from envdoctor.matrix.snapshot import STACK
+from envdoctor.matrix.tables import RenameRow
 from envdoctor.profile.keys import key_facts
 from envdoctor.rules.asked import Lack, Wanted, wanted_of
 from envdoctor.rules.base import Rule, Skip
@@ -94,13 +95,13 @@ def _finding(view: View, wanted: Wanted) -> Finding | None:
 
 
 def users_of(view: View, owner: str) -> list[str]:
-    """Return what is listed of the stack and requires the owner, maybe in an extra: what is older first.
+    """Return what is listed, known and requires the owner, maybe in an extra: what is older first.
 
     Where no traceback tells who asks it is one of these, as a rule; of torch all of them would be.
     """
-    days = {}
-    for name in view.facts.environment.distributions if owner != "torch" else ():
-        package, version = package_facts(view, name) if name in STACK else None, view.version(name)
+    days, known = {}, {*STACK, *recorded_libraries(view.matrix.folder)}
+    for name in view.facts.environment.distributions.keys() & known if owner != "torch" else ():
+        package, version = package_facts(view, name), view.version(name)
         place = place_of(package, version.base_version) if package and version else None
         row = package.row_of(place) if package and place is not None else -1
         if package is None or place is None or row < 0 or name == owner:
@@ -110,7 +111,7 @@ def users_of(view: View, owner: str) -> list[str]:
             days[name] = package.days[place]
     version = view.version(owner)
     own = day_of(view, owner, version.public) if version else None
-    return sorted(days, key=lambda name: (own is not None and days[name] > own, -days[name]))
+    return sorted(days, key=lambda name: (own is not None and days[name] > own, -days[name], name))
 
 
 def _never(view: View, wanted: Wanted, owner: str) -> str:
@@ -182,8 +183,9 @@ def _owner(view: View, wanted: Wanted) -> str:
         known = _known_to_have(view, libraries_with(view.matrix.folder, owner), owner.partition(".")[0])
         exporting = [n for n in known if _exports(view, n, owner.partition(".")[0])] or known
         meant = [n for n in exporting if _ever_had(view, n, owner, wanted.name)] or exporting
-        if len(meant) == 1:
-            return meant[0]
+        private = wanted.owner.startswith("_") and owner != wanted.owner
+        if len(meant) == 1 and (not private or view.facts.distribution(meant[0])):
+            return meant[0]  # what a class's name ends in may be a base of any library
     words = wanted.owner.rpartition(".")[2].lower().split("_")
     return next((name for name in STACK if name in words), "")
 
@@ -272,6 +274,8 @@ def _is_ours(view: View, name: str) -> bool:
 
 def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Remedy]:
     yield from _misspelt(view, wanted, owner)
+    renamed = list(_renamed(view, wanted, owner))
+    yield from renamed
     yield from _elsewhere(view, wanted, owner)
     if wanted.lack is Lack.NAME and not asker and _never(view, wanted, owner):
         yield Remedy(
@@ -286,7 +290,8 @@ def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Re
         yield from _before_major(view, owner)
     if wanted.lack is Lack.KEYWORD:
         yield from _belongs(view, wanted)
-        yield Remedy(f"Or remove {wanted.name} from the call, where no release takes it.")
+        if not renamed:
+            yield Remedy(f"Or remove {wanted.name} from the call, where no release takes it.")
     elif owner and not asker and "._" in wanted.module:
         yield Remedy(
             f"A private module is asked by {owner} itself, as a rule: uninstall and reinstall it, for files"
@@ -306,6 +311,15 @@ def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Re
         " in its requirements.",
         pip_install(*names, options="-U"),
     )
+
+
+def _renamed(view: View, wanted: Wanted, owner: str) -> Iterator[Remedy]:
+    """Name what an argument is called since, where a row knows it by the callable's name."""
+    told = f"{wanted.owner.partition('.')[0]}({wanted.name})"
+    rows = view.matrix.rows(RenameRow) if wanted.lack is Lack.KEYWORD else ()
+    for row in rows:
+        if row.library == owner and row.old == told:
+            yield Remedy(f"Write {row.new} in its place: it goes by that name since {owner} {row.since}.")
 
 
 def _belongs(view: View, wanted: Wanted) -> Iterator[Remedy]:

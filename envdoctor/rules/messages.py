@@ -17,7 +17,7 @@ _VALIDATOR = re.compile(r"(?:Value error|Assertion failed), (.{3,600}?)(?: \[typ
 _FIELD = re.compile(r"\{[^{}]{0,120}\}")
 _SENTENCE = re.compile(r"(?<=[.!;])\s{1,4}|\s\d\.\s")
 _ASKING = re.compile(
-    r"^(?:so |either |otherwise,? |alternatively,? |if [^,]{3,120}, )?"
+    r"^(?:so |either |otherwise,? |alternatively,? |if [^,]{3,120}, |\w{2,30}: )?"
     r"(?:please|try|consider|use|set|make sure|you (?:can(?! find)|should|need|must|have to)|run|install|"
     r"upgrade|update|reduce|increase|decrease|lower|raise|pass|ensure|check|specify|disable|enable|add|remove|"
     r"provide)\b",

@@ -19,6 +19,8 @@ from envdoctor.rules.view import View, captured, explained, installed, quoted, s
 from envdoctor.values import dataclass
 
 SIGNATURES = {"xformers": ("SYM-XFORMERS-BUILD",), "torchvision": ("SYM-TORCHVISION-NMS",)}
+_ENDED = {"xformers": ("SYM-XFORMERS-NO-OPERATOR", "SYM-XFORMERS-NO-CUDA")}
+"""What a run ends in that such a line announced."""
 _ANOTHER = "another torch"
 _SIDE_BY_SIDE = ("torchvision", "torchaudio")
 """Packages whose newest release is always that of the newest torch."""
@@ -109,7 +111,7 @@ def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Sympt
         certainty=Certainty.CERTAIN if (told and unlike) or apart else Certainty.LIKELY,
         rows=(pair.id,) if pair else (),
         sources=(pair.source,) if pair else (),
-        explains=explained(seen),
+        explains=explained((*seen, *(symptoms(view, *_ENDED.get(package, ())) if seen else ()))),
         prior=0.9,
     )
 

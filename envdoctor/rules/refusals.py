@@ -11,6 +11,7 @@ from envdoctor.commands import commands, install_commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.generations import told_release, users_of
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.ranges import parse_specifier, parse_version, specifier_in, version_satisfies
 from envdoctor.rules.standard_modules import is_standard
@@ -23,13 +24,18 @@ _CUT = re.compile(r"[<>=!~,]\s{0,4}$")
 _REFUSALS = (
     *("SYM-REQUIRED-VERSION", "SYM-PLEASE-INSTALL", "SYM-ERROR-REQUIRES", "SYM-MINIMUM-VERSION"),
     *("SYM-MAXIMUM-VERSION", "SYM-CHECKED-VERSION", "SYM-ASKED-BY-PIP", "SYM-DIST-NOT-FOUND"),
-    *("SYM-ERROR-NEEDS", "SYM-REQUIRES-BUT-GOT"),
+    *("SYM-ERROR-NEEDS", "SYM-REQUIRES-BUT-GOT", "SYM-LESS-THAN-MINIMUM"),
 )
+_NAMED = 2
+"""How many of the packages that may have refused are named."""
+_NOTICES = ("SYM-TORCHAO-SKIPS",)
+"""Lines that read like a refusal, and after which a library goes on."""
 
 
 def check_refusals(view: View) -> Iterable[Finding]:
     """Find the versions that a library itself refused, by its own message."""
-    said = (s for s in view.facts.symptoms if s.id in _REFUSALS and _specifier(s))
+    noticed = {s.source for s in view.facts.symptoms if s.id in _NOTICES}
+    said = (s for s in view.facts.symptoms if s.id in _REFUSALS and s.source not in noticed and _specifier(s))
     seen = [s for s in said if not is_standard(view, s.captured["name"].lower())]
     if not seen:
         raise Skip("no library refused another's version")
@@ -38,7 +44,7 @@ def check_refusals(view: View) -> Iterable[Finding]:
         name = distribution_of(view.matrix, _CALLED.get(told, told))
         have = parse_version(symptom.captured.get("found", "")) or view.version(name)
         if have is None or not _is_taken(have, _specifier(symptom)):
-            yield _refusal(name, str(have) if have else None, symptom)
+            yield _refusal(view, name, str(have) if have else None, symptom)
         elif not symptom.captured.get("found"):
             yield _unseen(name, str(have), symptom)
 
@@ -87,10 +93,14 @@ def _specifier(symptom: Symptom) -> str:
     return specifier_in(f"={text}" if text.startswith("=") and not text.startswith("==") else text)
 
 
-def _refusal(name: str, have: str | None, symptom: Symptom) -> Finding:
+def _refusal(view: View, name: str, have: str | None, symptom: Symptom) -> Finding:
     wanted = _specifier(symptom)
-    by_transformers = symptom.id == "SYM-REQUIRED-VERSION"
+    by_transformers = symptom.id == "SYM-REQUIRED-VERSION" and name != "transformers"
+    users = [] if by_transformers else users_of(view, name)[:_NAMED]
     asker = "the installed transformers" if by_transformers else "the library that raises the error"
+    asker += (
+        f" (of what is here, {', '.join(told_release(view, user) for user in users)} may)" if users else ""
+    )
     pins = {name: wanted}
     other = (Remedy("Or upgrade transformers, which then takes it.", ("pip install -U transformers",)),)
     cut = _CUT.search(symptom.text)

@@ -148,12 +148,16 @@ def availability(snapshot: Snapshot, package: Package, specifier: str, system: s
                 source = True
                 continue
             python, abi, platform = snapshot.tags[file.tag].split("-")
-            any_python |= python.startswith("py") or abi == "abi3"
+            if python.startswith("py") or abi == "abi3":
+                bounded = snapshot.bounded_minors(file.python)
+                any_python |= not bounded
+                _add(minors, bounded, platform)
+            elif match := _CPYTHON.match(python):
+                _add(minors, {int(match[1])}, platform)
             here |= platform == "any" or systems[0] in platform
             platforms.add(platform)
             asked = filter(None, map(parse_manylinux, platform.split(".")))
             floors |= {glibc for glibc, arch in asked if arch == "x86_64"}
-            _note(minors, python, platform)
     found = [m for m in minors.values() if m]
     joint = frozenset(set.intersection(*found)) if found else frozenset[int]()
     lowest = min(floors, default=(0, 0))
@@ -161,11 +165,10 @@ def availability(snapshot: Snapshot, package: Package, specifier: str, system: s
     return Availability(joint, any_python, source, chosen.bit_count(), here, lowest, alone)
 
 
-def _note(minors: Mapping[str, set[int]], python: str, platform: str) -> None:
-    match = _CPYTHON.match(python)
+def _add(minors: Mapping[str, set[int]], found: Iterable[int], platform: str) -> None:
     for system, known in minors.items():
-        if match and system in platform and "aarch64" not in platform:
-            known.add(int(match[1]))
+        if (system in platform or platform == "any") and "aarch64" not in platform:
+            known.update(found)
 
 
 def _mask(package: Package, specifier: str) -> int:
