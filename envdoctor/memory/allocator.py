@@ -47,7 +47,7 @@ lie between whole ones."""
 
 IDLE_SCORES = 0.25
 """Of a block of scores, in full training on log probabilities of them, and where a policy's texts were scored
-before: what lies idle between gradients. Of 60 runs none reserved more of it than a sixth beyond its replay."""
+before: what lies idle between gradients. Of 60 runs none took more of it than a sixth beyond its replay."""
 
 IDLE_TABLE = 0.5
 """Of a head's gradient that chunks sum up: a chunk's comes while their sum is there (of ten runs one)."""
