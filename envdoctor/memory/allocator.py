@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from math import inf
-from typing import NamedTuple
 
 from envdoctor.memory.constants import Constants, ReservedBound
 from envdoctor.memory.layout import layers
 from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.settings import settings_of
+from envdoctor.values import NamedTuple
 
 SEGMENT = 2 << 20  # segments are multiples of this
 UNCALIBRATED = ReservedBound()

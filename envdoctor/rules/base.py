@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from envdoctor.findings import Finding
 from envdoctor.rules.view import View
-from envdoctor.values import dataclass
+from envdoctor.values import NamedTuple, dataclass
 
 
 class NotWhole(Exception):
