@@ -7,7 +7,7 @@ import os
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache, cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from envdoctor.fact_files import Folder, find_folder, read_file, read_files, sizes_of, user_releases_folder
 from envdoctor.facts.codec import trusting
@@ -16,6 +16,7 @@ from envdoctor.matrix.card_names import CardNames
 from envdoctor.matrix.lexicon import Frameworks, Lexicon, PackageNames
 from envdoctor.matrix.tables.row import Row
 from envdoctor.patterns import glob_matches
+from envdoctor.values import NamedTuple
 
 COMPILED = "rows.jsonl"
 Plain = list[dict[str, Any]]

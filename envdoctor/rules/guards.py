@@ -18,7 +18,7 @@ from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.messages import distinct
 from envdoctor.rules.not_seen import ways_to_cuda
-from envdoctor.rules.ranges import parse_version
+from envdoctor.rules.ranges import parse_version, version_satisfies
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
@@ -35,6 +35,8 @@ _AVAILABLE = re.compile(
     r"_*(?:is|has|have)_(\w{2,40}?)(?:_\d)?_(?:available|installed|greater_or_equal)|"
     r"_*(?:HAS|HAVE)_([A-Z0-9_]{2,40})|_*([A-Z0-9_]{2,40}?)_(?:AVAILABLE|INSTALLED)"
 )
+_IS_VERSION = re.compile(r"_*is_(\w{2,40}?)_version")
+"""What asks how a package's release compares: `is_torch_version('>=', '2.3.0')`."""
 _WORD = re.compile(r"\w{1,60}")
 _SELF = re.compile(r"\b(?:self|cls)\.")
 _VERSION = re.compile(r"'(\d{1,4}(?:\.\d{1,4}){1,3})'")
@@ -79,6 +81,8 @@ class Said:
     evidence: tuple[Evidence, ...] = ()
     of_machine: bool = False
     """True for a state of the machine that no release of the library changes."""
+    holds: bool | None = None
+    """What the facts say of it; None where they do not tell."""
 
 
 def said_of(view: View, guard: str, message: str, function: str = "") -> tuple[Said, ...]:
@@ -132,9 +136,13 @@ class _Speaker:
     def said(self, term: ast.expr, holds: bool) -> Said:
         """Return a term in words."""
         if isinstance(term, ast.BoolOp):
-            parts = [self.said(*one) for value in term.values for one in _terms(value, holds)]
+            every = [self.said(*one) for value in term.values for one in _terms(value, holds)]
+            parts = [part for part in every if part.holds is not False] or every
             ways = distinct(way for part in parts for way in part.ways)
-            return Said(" or ".join(dict.fromkeys(part.words for part in parts)), ways)
+            shown = tuple(dict.fromkeys(one for part in parts for one in part.evidence))
+            known = {part.holds for part in parts}
+            whole = True if True in known else None if None in known else False
+            return Said(" or ".join(dict.fromkeys(part.words for part in parts)), ways, shown, holds=whole)
         if isinstance(term, ast.NamedExpr):
             return self.said(term.target, holds)
         if isinstance(term, ast.Compare) and len(term.ops) > 1:
@@ -220,6 +228,9 @@ class _Speaker:
             return self._card(wanted, enough=holds)
         if name := _package_word(called):
             return self._package(name, next(filter(None, map(_asked_version, _arguments(term))), ""), holds)
+        compared = _IS_VERSION.fullmatch(called)
+        if compared and [type(one) for one in term.args] == [ast.Constant, ast.Constant]:
+            return self._package(compared[1], "".join(str(_constant(one)) for one in term.args), holds)
         if called == "find_spec" and term.args and isinstance(module := _constant(term.args[0]), str):
             return self._package(module, "", holds)
         if called in ("isinstance", "issubclass") and len(term.args) == 2:
@@ -242,13 +253,26 @@ class _Speaker:
         name = distribution_of(self.view.matrix, word.lower())
         if package_facts(self.view, name) is None and name not in STACK:
             return Said(f"{word.lower()} is {'there' if present else 'not there'}")
+        there = self._is_there(name, asked)
+        holds = None if there is None else there == present
+        shown = Evidence(name, self.view.version_text(name) or "listed", "the facts")
+        evidence = (shown,) if self.view.installed(name) else ()
         if present:
-            return Said(f"{name}{asked} is installed")
+            return Said(f"{name}{asked} is installed", (), evidence, holds=holds)
         ways = wanted_package(name, asked)
-        if self.view.installed(name):
-            shown = Evidence(name, self.view.version_text(name) or "listed", "the facts")
-            return Said(f"the process finds no {name}{asked}", ways, (shown,))
-        return Said(f"{name}{asked} is not installed (or is older, or does not import)", ways)
+        if evidence and holds:
+            return Said(f"{name} is {shown.value}, not {asked}", ways, evidence, holds=True)
+        if evidence:
+            return Said(f"the process finds no {name}{asked}", ways, evidence, holds=holds)
+        words = f"{name}{asked} is not installed (or is older, or does not import)"
+        return Said(words if holds is None else f"{name} is not installed", ways, holds=holds)
+
+    def _is_there(self, name: str, asked: str) -> bool | None:
+        """True where the facts list a release of a package that is asked for; None where they do not tell."""
+        there, version = self.view.installed(name), self.view.version(name)
+        if not there or not asked:
+            return there
+        return version_satisfies(version, asked) if version else None
 
     def _card(self, wanted: float, enough: bool) -> Said:
         """Say which compute capability is asked for, by the message first; the facts may tell the card's."""
@@ -256,14 +280,15 @@ class _Speaker:
             wanted = float(told[1])
         asked = f"{wanted:g}" if wanted < 20 else f"{wanted // 10:.0f}.{wanted % 10:.0f}"
         asked = asked if "." in asked else f"{asked}.0"
-        if enough:
-            return Said(f"the card's compute capability is at least {asked}")
         lowest = self.view.lowest_capability()
         shown = (Evidence("gpu", f"compute capability {lowest}", "the facts"),) if lowest else ()
+        holds = None if lowest is None else (float(str(lowest)) >= float(asked)) == enough
+        if enough:
+            return Said(f"the card's compute capability is at least {asked}", (), shown, holds=holds)
         way = Remedy(
             f"It takes a card of compute capability {asked} or newer, or another way that older cards have."
         )
-        return Said(f"the card's compute capability is below {asked}", (way,), shown)
+        return Said(f"the card's compute capability is below {asked}", (way,), shown, holds=holds)
 
     def _is_given(self, node: ast.expr) -> bool:
         """True for what a user can change: an argument or a setting, or what the message itself names."""

@@ -106,6 +106,8 @@ def origin_finding(view: View, error: ErrorSeen, origin: Origin) -> Finding:
     place = told_place(origin)
     terms = said_of(view, origin.guard, error.text, origin.function) if origin.guard else ()
     told = "; ".join(term.words for term in terms)
+    denied = [term.words for term in terms if term.holds is False]
+    held = not denied and any(term.holds for term in terms)
     guard = f" because {told}" if told else f" when {origin.guard}" if origin.guard else ""
     saying = saying_of(view, error, origin.library)
     causes = (
@@ -113,13 +115,16 @@ def origin_finding(view: View, error: ErrorSeen, origin: Origin) -> Finding:
         f"It stops there because {told}." if told else "",
         f"The line is one of {origin.library}'s own, in {told_releases(origin)} ({place}).",
         f"The condition there: {origin.guard}." if origin.guard else "",
+        f"By what is listed here it is not so that {' and '.join(denied)}: what is listed is not what ran."
+        if denied
+        else "",
         f"Here is {version}." if version else "Its release is not told here.",
     )
     of_machine = any(term.of_machine for term in terms)
     said = saying.remedies if saying and not of_machine else ()
     ways = (*(way for term in terms for way in term.ways), *said)
     asked = asked_by(error.text) or _asked_by_whole(origin)
-    of_releases = (*_remedies(view, origin, told, bool(ways or asked)), *_newer(error, origin))
+    of_releases = (*_remedies(view, origin, told, bool(ways or asked), held), *_newer(error, origin))
     remedies = (*asked, *ways, *(() if of_machine else of_releases))
     shown = (*(saying.evidence if saying else ()), *(one for term in terms for one in term.evidence))
     return Finding(
@@ -133,7 +138,7 @@ def origin_finding(view: View, error: ErrorSeen, origin: Origin) -> Finding:
         rows=(saying.row,) if saying else (),
         sources=(f"wheel:{origin.library}",),
         explains=error.symptoms,
-        prior=0.3,
+        prior=0.5 if held else 0.3,
     )
 
 
@@ -160,8 +165,11 @@ def _told(first: str, last: str, newest: str) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _remedies(view: View, origin: Origin, told: str, known: bool) -> Iterator[Remedy]:
-    """Yield what the place tells: its condition where nothing better follows from it, and later releases."""
+def _remedies(view: View, origin: Origin, told: str, known: bool, held: bool) -> Iterator[Remedy]:
+    """Yield what the place tells: its condition where nothing better follows from it, and other releases.
+
+    Where the facts show that the condition holds, those from before it are a way out as well.
+    """
     if origin.guard and not (known or origin.guard.isidentifier()) and " is raised" not in origin.guard:
         yield Remedy(f"Change what it stops at: {told or origin.guard}.")
     last = origin.spans[-1][1]
@@ -170,6 +178,7 @@ def _remedies(view: View, origin: Origin, told: str, known: bool) -> Iterator[Re
         yield Remedy(
             f"Upgrade {origin.library}: releases after {last} no longer say so.", install_commands(pins), pins
         )
+    if held or last != origin.newest:
         yield from _before(view, origin)
 
 

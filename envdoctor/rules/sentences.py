@@ -4,11 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from envdoctor.commands import commands
 from envdoctor.facts import NOT_JUDGED
-from envdoctor.findings import Certainty, Evidence, Finding, Severity
+from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import SENTENCES
 from envdoctor.rules.told import written_finding
 from envdoctor.rules.view import View
+
+
+def _ways_to_ask(view: View) -> tuple[Remedy, ...]:
+    """Return the commands that answer what people ask of a card."""
+    names = [gpu.name for gpu in view.gpus.get() or () if gpu.name]
+    card = names[0] if names else "NAME"
+    return (
+        Remedy(
+            "Which releases work together on a card (and under a driver) is asked with pin.",
+            commands("envdoctor pin torch transformers --gpu {}", card),
+        ),
+        Remedy(
+            "Whether a run fits its memory, with memory or profile.",
+            commands("envdoctor memory --model MODEL --method qlora --gpu {}", card),
+        ),
+    )
 
 
 def find_sentences(view: View, findings: Sequence[Finding]) -> Iterable[Finding]:
@@ -29,5 +46,6 @@ def find_sentences(view: View, findings: Sequence[Finding]) -> Iterable[Finding]
         cause="Of running text only versions, cards, settings, commands and words of trouble are read. If"
         " something fails, the error's last lines and the versions (`pip list`, `nvidia-smi`) show what.",
         evidence=(Evidence("text", quoted, place),),
+        remedies=_ways_to_ask(view),
         certainty=Certainty.CERTAIN,
     )

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from envdoctor.solve.goal import Goal
 from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.policy import Cost, Policy, behind
 from envdoctor.solve.problem import Demand, Literal, Nogood, bits_down, bits_of, demands_of
 from envdoctor.solve.rows import nogoods
+from envdoctor.values import NamedTuple
 
 ROUNDS = 20
 """So often the picks are looked through again, before a search is the shorter way."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.markers import decide
@@ -18,7 +18,7 @@ from envdoctor.solve.versions import clauses, satisfies, spec_mask
 from envdoctor.target.cards import Card
 from envdoctor.target.file_judge import FileJudge
 from envdoctor.target.resolve import Target
-from envdoctor.values import dataclass
+from envdoctor.values import NamedTuple, dataclass
 
 TORCH = "torch"
 _READ = {"demands", "wanted", "limits", "parts", "asked", "patterns", "told", "undeclared"}
@@ -146,9 +146,10 @@ class Node:
         self.package, self.context = package, context
         self.demands: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         """What rows of requirements ask, once read (`problem.py` keeps them here)."""
-        self.wanted: dict[Any, Any] = {}
-        self.limits: dict[Any, Any] = {}
+        self.wanted: dict[str, Any] = {}
+        self.limits: dict[str, Any] = {}
         """What single requirements ask, always or if there is such a package, once read (by `problem.py`)."""
+        self.admitted: dict[str, int] = {}
         self.parts: dict[tuple[str, int], list[tuple[int, Any, Any]]] = {}
         """The candidates that share requirements, by extra and candidates, once read (by `problem.py`)."""
         self.asked: dict[tuple[str, int], Mapping[tuple[str, int, tuple[str, ...]], None]] = {}
@@ -235,6 +236,11 @@ class Node:
 
     def admits(self, spec: str) -> int:
         """Return the candidates that a specifier admits; the local label of an exact one names a build."""
+        if spec not in self.admitted:
+            self.admitted[spec] = self._admits(spec)
+        return self.admitted[spec]
+
+    def _admits(self, spec: str) -> int:
         mask = self.all
         for operator, bound in clauses(spec):
             public, _, label = bound.partition("+")
@@ -268,10 +274,8 @@ class Node:
 
     def pythons(self, place: int) -> list[str]:
         """Return what the files of a release ask of Python, as they write it."""
-        for versions, files in self.package.file_groups():
-            if versions >> place & 1:
-                return [self.context.snapshot.python(file.python)[0] for file in files if file.python >= 0]
-        return []
+        files = self.package.files(self.package.set_of(place))
+        return [self.context.snapshot.python(file.python)[0] for file in files if file.python >= 0]
 
     @cached_property
     def installed(self) -> int:

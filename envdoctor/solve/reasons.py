@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 from envdoctor.matrix.driver_tables import architecture_row
 from envdoctor.matrix.snapshot import LIMITS
@@ -18,7 +17,7 @@ from envdoctor.solve.rows import conditions_of, nogoods
 from envdoctor.solve.undeclared import Undeclared, undeclared
 from envdoctor.solve.variants import OWN_RUNTIME, followers
 from envdoctor.solve.versions import satisfies
-from envdoctor.values import dataclass
+from envdoctor.values import NamedTuple, dataclass
 
 
 @dataclass(frozen=True, slots=True)

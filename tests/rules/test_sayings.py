@@ -181,6 +181,42 @@ def test_a_condition_s_terms_are_said(guard: str, words: str) -> None:
     assert words in "; ".join(term.words for term in said_of(View(facts, matrix), guard, "a message"))
 
 
+@pytest.mark.parametrize(
+    ("guard", "listed", "words", "holds"),
+    [
+        ("version.parse(accelerate.__version__) < version.parse('0.26')", "accelerate==0.20.3",
+         "accelerate is 0.20.3, not >=0.26", True),
+        ("not is_accelerate_available('0.26.0')", "accelerate==1.2.0",
+         "the process finds no accelerate>=0.26.0", False),
+        ("is_torch_greater_or_equal('2.5')", "torch==2.4.0", "torch>=2.5 is installed", False),
+        ("not is_torch_version('>=', '2.3.0')", "torch==2.1.2", "torch is 2.1.2, not >=2.3.0", True),
+        ("torch.cuda.get_device_capability() < (9, 0)", "GPU: NVIDIA L4",
+         "the card's compute capability is below 9.0", True),
+        ("not is_torchao_available() or version.parse(importlib.metadata.version('torchao')) <"
+         " version.parse('0.4.0')", "torchao==0.3.0", "torchao is 0.3.0, not >=0.4.0", True),
+        ("is_peft_available()", "GPU: NVIDIA L4", "peft is installed", None),
+    ],
+)  # fmt: skip
+def test_the_facts_say_whether_a_condition_holds(guard: str, listed: str, words: str, holds: bool) -> None:
+    from envdoctor.matrix import load_matrix
+    from envdoctor.pastes import parse_paste
+    from envdoctor.rules.guards import said_of
+    from envdoctor.rules.view import View
+
+    matrix = load_matrix()
+    (said,) = said_of(View(parse_paste(listed, "", matrix.lexicon), matrix), guard, "a message")
+    assert (said.words, said.holds) == (words, holds)
+
+
+def test_where_a_condition_holds_the_releases_before_it_are_a_way_out() -> None:
+    line = "RuntimeError: Building a device_mesh requires to have torch>=2.2.0"
+    found = judged(raised(line, "accelerate", listed="torch==2.1.2\naccelerate==1.10.1"))["RAISED-BY-LIBRARY"]
+    assert "It stops there because torch is 2.1.2, not >=2.2.0." in found.cause
+    pins = [remedy.pins for remedy in found.remedies]
+    assert {"torch": ">=2.2.0"} in pins
+    assert {"accelerate": "<1.10"} in pins
+
+
 ROWS = [
     ("RENDEZVOUS-CLOSED", "torch.distributed.elastic.rendezvous.api.RendezvousClosedError"),
     (
