@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from packaging.version import Version
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import CudaVersion, DriverVersion, Fact, Observed
+from envdoctor.facts import CudaVersion, DriverVersion, Fact, Gpu, Observed
 from envdoctor.facts.quantities import GIB
 from envdoctor.findings import Evidence
 from envdoctor.patterns import glob_matches
@@ -239,11 +239,20 @@ def _judge_weights(view: View, text: str) -> Answer:
 
 
 def _judge_gpu_count(view: View, text: str) -> Answer:
+    """Judge how many cards there are; one that a person merely names may be one of several."""
     gpus = view.gpus
     if not isinstance(gpus, Observed):
         return UNKNOWN
     count = len(gpus.value)
-    return Answer(version_satisfies(Version(str(count)), text), (Evidence("GPUs", str(count), gpus.source),))
+    holds = version_satisfies(Version(str(count)), text)
+    if holds and count == 1 and view.facts.origin == "paste" and not _is_listed(gpus.value[0]):
+        return UNKNOWN
+    return Answer(holds, (Evidence("GPUs", str(count), gpus.source),))
+
+
+def _is_listed(gpu: Gpu) -> bool:
+    """True for a card that a tool shows, and not its name alone."""
+    return any((gpu.uuid, gpu.pci_bus, gpu.memory_free_bytes, gpu.power_limit_mw, gpu.temperature_c))
 
 
 def _judge_gpu_name(view: View, text: str) -> Answer:
