@@ -231,8 +231,8 @@ def _judge_weights(view: View, text: str) -> Answer:
             size = float(match[1])
             whole, packed, trained = (size * 1e9 * each / GIB for each in (2, _PACKED, _TRAINED))
             said = (
-                f"{match[1]}B take about {whole:.0f} GiB in 16 bit, {packed:.0f} in 4 bit; trained in full with"
-                f" AdamW in mixed precision {trained:.0f}, activations aside"
+                f"{match[1]}B take about {whole:.0f} GiB in 16 bit, {packed:.0f} in 4 bit; trained in full"
+                f" with AdamW in mixed precision {trained:.0f}, activations aside"
             )
             return Answer(True, (Evidence("model", said, source),))
     return UNKNOWN
