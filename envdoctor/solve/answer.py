@@ -7,7 +7,7 @@ from typing import Any
 
 from envdoctor.solve.goal import Goal, Picks
 from envdoctor.solve.nodes import TORCH
-from envdoctor.solve.reasons import Explained, Pin
+from envdoctor.solve.reasons import Pin, explained
 from envdoctor.solve.requests import Carried
 from envdoctor.solve.variants import followers
 from envdoctor.target.resolve import Target
@@ -130,9 +130,9 @@ class PinSet(Shown):
 
 def solved(goal: Goal, picks: Picks) -> PinSet:
     """Return the answer for picks."""
-    explained = Explained(goal, picks)
+    told = explained(goal, picks)
     direct = {request.name for request in goal.requests if request.line}
-    pins = tuple(pin for pin in explained.pins() if pin.name not in direct)
+    pins = tuple(pin for pin in told.pins() if pin.name not in direct)
     installed = goal.context.installed
     changes = [
         Change(pin.name, installed[pin.name], pin.label)
@@ -145,8 +145,8 @@ def solved(goal: Goal, picks: Picks) -> PinSet:
         asked_words(goal),
         pins,
         tuple(changes),
-        notes=explained.notes(),
-        gaps=explained.gaps(),
+        notes=told.notes(),
+        gaps=told.gaps(),
         carried=goal.carried,
         options=goal.options,
         looked_up=tuple(sorted(goal.coverage.read.items())) if goal.coverage else (),
