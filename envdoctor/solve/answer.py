@@ -7,7 +7,7 @@ from typing import Any
 
 from envdoctor.solve.goal import Goal, Picks
 from envdoctor.solve.nodes import TORCH
-from envdoctor.solve.reasons import Pin, explained
+from envdoctor.solve.reasons import Explained, Pin
 from envdoctor.solve.requests import Carried
 from envdoctor.solve.variants import followers
 from envdoctor.target.resolve import Target
@@ -126,6 +126,14 @@ class PinSet(Shown):
             "notes": [*self.gaps, *self.notes],
             "carried": [one.as_json() for one in self.carried],
         }
+
+
+def explained(goal: Goal, picks: Picks) -> Explained:
+    """Return an answer explained; it is kept, since who looks for gaps in it and who writes it both ask."""
+    last: Explained | None = goal.context.explained
+    if last is None or last.goal is not goal or last.picks is not picks:
+        last = goal.context.explained = Explained(goal, picks)
+    return last
 
 
 def solved(goal: Goal, picks: Picks) -> PinSet:

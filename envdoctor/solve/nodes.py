@@ -85,7 +85,7 @@ class Context:
         self.files = FileJudge(snapshot, target, self.options.allow_source)
         self._markers: dict[int, bool] = {-1: True}
         self.explained: Any = None
-        """The last answer, explained (kept by `reasons.py`)."""
+        """The last answer, explained (kept by `answer.py`)."""
         self.literals: dict[tuple[str, str, bool, bool], Any] = {}
         """Conditions of rows as the solver takes them, once read (by `rows.py`)."""
         self.forbidden: dict[frozenset[str], list[Any]] = {}

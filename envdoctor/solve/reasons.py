@@ -47,14 +47,6 @@ class _Edge(NamedTuple):
     limit: bool
 
 
-def explained(goal: Goal, picks: Picks) -> Explained:
-    """Return an answer explained; it is kept, since who looks for gaps in it and who writes it both ask."""
-    last: Explained | None = goal.context.explained
-    if last is None or last.goal is not goal or last.picks is not picks:
-        last = goal.context.explained = Explained(goal, picks)
-    return last
-
-
 class Explained:
     """An answer with the requirements that are in force in it."""
 
