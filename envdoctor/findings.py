@@ -38,6 +38,10 @@ class Certainty(str, Enum):
     UNCERTAIN = "uncertain"
 
 
+UNREAD = "UNREAD"
+"""The check that not all of a machine or text could be read."""
+
+
 class Outcome(str, Enum):
     """The state of a check; never mixed with the weight of a finding."""
 

@@ -71,7 +71,6 @@ NOTHING = {
 NO_LINE = "no error line that it explains is told"
 """Why a row is skipped that speaks of symptoms alone."""
 
-UNREAD = "UNREAD"
 FOREIGN, UNEXPLAINED, SENTENCES = "BACKEND-NOT-JUDGED", "UNEXPLAINED-ERROR", "SENTENCES-NOT-JUDGED"
 AFTERWARDS = (
     (FOREIGN, "the accelerator is one that is judged here"),
