@@ -17,6 +17,7 @@ NONE = dataclasses.MISSING
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
     from dataclasses import replace as replace
+    from functools import cached_property as cached_property
     from typing import NamedTuple as NamedTuple
 else:
 
@@ -33,6 +34,21 @@ else:
         if made._checked:
             made.__post_init__()
         return made
+
+    class cached_property:
+        """What is worked out when first asked for: functools' takes a lock each time, before Python 3.12."""
+
+        def __init__(self, func: Callable[[Any], Any]) -> None:
+            self.func, self.__doc__ = func, func.__doc__
+
+        def __set_name__(self, owner: type, name: str) -> None:
+            self.name = name
+
+        def __get__(self, value: Any, owner: type) -> Any:
+            if value is None:
+                return self
+            found = value.__dict__[self.name] = self.func(value)
+            return found
 
     class _Named(type):
         def __new__(cls, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> type:

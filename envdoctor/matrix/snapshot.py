@@ -11,14 +11,14 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from functools import cache, cached_property
+from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any, TypeAlias, TypeVar
 
 from envdoctor import lazy_re as re
 from envdoctor.errors import Unavailable
 from envdoctor.fact_files import Folder, read_file, snapshot_paths
-from envdoctor.values import NamedTuple, dataclass
+from envdoctor.values import NamedTuple, cached_property, dataclass
 
 T = TypeVar("T")
 Majors: TypeAlias = Mapping[int, tuple[int, int]]

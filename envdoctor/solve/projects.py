@@ -211,7 +211,7 @@ def _conditions(entry: Mapping[str, Any]) -> Iterator[str]:
 
 def _holding(variable: str, part: str) -> str:
     """Return a marker that holds within bounds, such as `>=3.9,<3.12` or `!=darwin`."""
-    bounds = re.findall(r"([=!<>~]*)\s*([^,=!<>~\s]+)", part)
+    bounds = re.findall(r"([=!<>~]{0,3})\s*([^,=!<>~\s]+)", part)
     if variable == "python_full_version":
         bounds = [*clauses(_poetry_specifier(part))] if _is_specifier(_poetry_specifier(part)) else []
     told = " and ".join(f"{variable} {operator or '=='} '{bound}'" for operator, bound in bounds)
