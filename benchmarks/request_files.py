@@ -314,7 +314,7 @@ def main() -> None:
     older = 0
     for file in files:
         left_out = hashlib.sha256(str(file.parent.name + file.name).encode()).digest()[0] % 3
-        targets = TARGETS[file.parent.name[:4]]
+        targets = TARGETS[file.relative_to(args.folder).parts[1][:4]]
         for target in (one for place, one in enumerate(targets) if place != left_out):
             if meant is not None and (shown(file), target[0]) not in meant:
                 continue

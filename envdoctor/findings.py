@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 from envdoctor.facts import Facts, to_json
 from envdoctor.facts.model import EMPTY
-from envdoctor.values import Shown, dataclass
+from envdoctor.values import NamedTuple, Shown, dataclass
 
 SCHEMA = "envdoctor.diagnosis/1"
 
@@ -36,6 +36,10 @@ class Certainty(str, Enum):
     CERTAIN = "certain"
     LIKELY = "likely"
     UNCERTAIN = "uncertain"
+
+
+UNREAD = "UNREAD"
+"""The check that not all of a machine or text could be read."""
 
 
 class Outcome(str, Enum):

@@ -73,9 +73,9 @@ def _scales(facts: Facts, matrix: Matrix, known: Mapping[str, str]) -> Callable[
     from envdoctor.plan.conda import is_condas
     from envdoctor.solve.pylock import fitting, index_reader
     from envdoctor.solve.reasons import Pin
-    from envdoctor.target.resolve import target_of
+    from envdoctor.target.file_judge import supposed_target
 
-    target, down = target_of(facts, matrix), list[str]()
+    target, down = supposed_target(facts, matrix), list[str]()
     read = functools.cache(lambda: index_reader(None, offline=False))
 
     def weigh(move: Move) -> int | str:

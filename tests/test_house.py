@@ -40,7 +40,7 @@ ALLOWED: dict[str, set[str]] = {
         *("python_source", "target"),
     },
     "locks": {"errors", "facts", "inputs"},
-    "images": {"errors", "facts", "inputs", "probes"},
+    "images": {"errors", "facts", "inputs", "matrix", "probes"},
     "pastes": {
         *("bundling", "errors", "facts", "images", "inputs", "locks", "matrix", "patterns", "python_source"),
     },

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 from urllib.parse import quote
 
 from envdoctor.bundling.trackers import (
@@ -27,6 +26,7 @@ from envdoctor.report.document import Row, Rows, Text, severities, visible
 from envdoctor.report.facts import fact_rows
 from envdoctor.report.markdown import draw_blocks
 from envdoctor.report.markup import code, details, fenced, prose
+from envdoctor.values import NamedTuple
 
 _BUDGET = 60_000
 """UTF-16 units, never fewer than code points: the trackers take 65,536 characters."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+
+from envdoctor.values import NamedTuple
 
 _LINE = 200
 

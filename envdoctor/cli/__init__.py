@@ -7,13 +7,14 @@ import gc
 import importlib
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple, get_args
+from typing import get_args
 
 from envdoctor import __version__
 from envdoctor.cli.output import complain, drop_output, never_fail_to_encode, open_closed_streams
 from envdoctor.cli.parsing import Help, Parser, examples, usage
 from envdoctor.errors import EnvdoctorError
 from envdoctor.report import Format, Gathered, Judged, Pinned, Reported, Tested, Told
+from envdoctor.values import NamedTuple
 
 GARBAGE_THRESHOLD = 200_000
 """A command lives for tenths of a second; collecting as often as Python does costs a tenth of that."""

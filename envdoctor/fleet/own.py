@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from envdoctor.facts.quantities import GIB
+from envdoctor.values import NamedTuple
 
 _UUID = re.compile(rb'"uuid": ?"([^"\\]{1,80})"')
 _TIME = re.compile(rb'"time_s": ?\{\s*"value": ?(\d{1,12})')

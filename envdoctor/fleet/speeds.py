@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
-from typing import NamedTuple
 
 from envdoctor.commands import commands
 from envdoctor.facts import Speed, Verdict
@@ -13,6 +12,7 @@ from envdoctor.fleet.answer import NodeFinding
 from envdoctor.fleet.nodeset import natural_key
 from envdoctor.matrix import Matrix
 from envdoctor.smokes.expected import judge_speed, told
+from envdoctor.values import NamedTuple
 
 ODD = 0.85
 """Below this share of what most nodes reach, a node is odd; one card's figures stay within a few percent."""

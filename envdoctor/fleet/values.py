@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from envdoctor.facts import Fact, Unknown
 from envdoctor.facts.quantities import GIB
+from envdoctor.values import NamedTuple
 
 T = TypeVar("T")
 

@@ -28,7 +28,7 @@ def _parsed(text: str) -> Marker:
 
 def named_extras(text: str) -> set[str]:
     """Return the extras that a marker compares with."""
-    return {canonicalize_name(m[1]) for m in re.finditer(r"extra\s*[=!]=\s*['\"]([^'\"]*)['\"]", text)}
+    return {canonicalize_name(m[1]) for m in re.finditer(r"extra\s*[=!]=\s*['\"]([\w.-]*)['\"]", text)}
 
 
 def _simplify(node: Any, extra: str) -> Tree:

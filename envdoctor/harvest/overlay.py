@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from envdoctor.harvest.seed import package_record
 from envdoctor.harvest.snapshot_compile import EMPTY, SHARED, Compiler, Table, joined, packed, spec_ranges
@@ -66,7 +65,7 @@ class _Extension(Compiler):
             self.specs[name] = Table(text.partition(" ")[2] for text in known)
         return self.specs[name]
 
-    def raw_packages(self) -> dict[str, dict[str, Any]]:
+    def raw_packages(self) -> dict[str, dict[str, str]]:
         """Return the new packages, and the known ones of which new specifiers speak."""
         found = dict(self.packages)
         for name in self.specs.keys() | self.packages.keys():
@@ -75,7 +74,7 @@ class _Extension(Compiler):
             found[name] = {**raw, "S": self._ranges(name, raw)}
         return found
 
-    def _ranges(self, name: str, raw: dict[str, Any]) -> str:
+    def _ranges(self, name: str, raw: dict[str, str]) -> str:
         texts, package = self.specs_of(name).values, self.base.package(name)
         known = package.specs if package is not None and name not in self.packages else []
-        return "\n".join([*known, *spec_ranges(texts[len(known) :], raw["v"])])
+        return ";".join([*known, *spec_ranges(texts[len(known) :], raw["v"])])

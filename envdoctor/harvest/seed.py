@@ -50,10 +50,10 @@ def package_record(snapshot: Snapshot, package: Package) -> Record:
     What the snapshot does not know a release to require was looked for when it was made, and is not again.
     """
     files = _files(snapshot, package)
-    known = {row: _requirements(snapshot, package, row) for row in set(package.raw["r"]) if row >= 0}
+    known = {row: _requirements(snapshot, package, row) for row in set(package.rows) if row >= 0}
     releases = {}
     for place, version in enumerate(package.versions):
-        row = package.raw["r"][place]
+        row = package.rows[place]
         told = known[row] if row >= 0 else {"requires": None}
         releases[version] = {"files": files[place], **told, "requires_source": SOURCE}
     return {

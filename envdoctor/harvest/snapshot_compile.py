@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache, partial
 from itertools import chain, groupby, takewhile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -23,8 +23,9 @@ from envdoctor.files import replace_file
 from envdoctor.harvest.file_verdicts import verdict_lines
 from envdoctor.harvest.marker_trees import Tree, marker_tree, named_extras, python_clauses
 from envdoctor.harvest.store import PackageStore, Record
-from envdoctor.matrix.snapshot import LIMITS, MAGIC, SDIST
+from envdoctor.matrix.snapshot import FIELDS, LIMITS, MAGIC, SDIST
 from envdoctor.specifiers import InvalidSpecifier, Specifier, SpecifierSet
+from envdoctor.values import NamedTuple
 
 EPOCH = datetime.date(1970, 1, 1)
 DISABLING = frozenset({"torch", "accelerate", "bitsandbytes"})
@@ -33,10 +34,7 @@ DISABLING = frozenset({"torch", "accelerate", "bitsandbytes"})
 _PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)*")
 SHARED = ("names", "tags", "together", "sets", "pythons", "markers")
 """The tables that all packages share; `together` are tags of files that came together, `sets` all of them."""
-EMPTY: dict[str, Any] = {
-    **dict.fromkeys(("v", "R", "E", "Q", "S"), ""),
-    **dict.fromkeys(("d", "s", "y", "p", "r", "u"), ()),
-}
+EMPTY = dict.fromkeys(FIELDS, "")
 """What is known of a package of which only others speak."""
 SOURCES = (".tar.gz", ".zip", ".tar.bz2", ".tgz", ".tar.xz")
 
@@ -55,11 +53,6 @@ class Table:
             self.values.append(text)
         return self._numbers[text]
 
-    @property
-    def text(self) -> str:
-        """The texts, a line each."""
-        return "\n".join(self.values)
-
 
 class _Tables(NamedTuple):
     """What one package's releases ask for, numbered; `known` are the rows of what was read already."""
@@ -76,7 +69,7 @@ class Compiler:
     def __init__(self) -> None:
         self.tables = {name: Table() for name in SHARED}
         self.specs: dict[str, Table] = {}
-        self.packages: dict[str, dict[str, Any]] = {}
+        self.packages: dict[str, dict[str, str]] = {}
         self.problems: list[str] = []
         self.newest = "1970-01-01"
         """The day of the newest record."""
@@ -99,16 +92,18 @@ class Compiler:
         files = (self._files(release, first) for (_, release), first in zip(versions, day, strict=True))
         runs = ((number, len(list(run))) for number, run in groupby(map(sets.number, files)))
         self.packages[name] = {
-            "v": "\n".join(str(release["version"]) for _, release in versions),
-            "d": day,
-            "s": [*chain.from_iterable(runs)],
-            "y": [i for i, (_, release) in enumerate(versions) if all(f["yanked"] for f in release["files"])],
-            "p": [i for i, (version, _) in enumerate(versions) if version.is_prerelease],
-            "r": rows,
-            "u": [place for place, row in enumerate(rows) if row == -1],
-            "R": tables.rows.text,
-            "E": tables.lists.text,
-            "Q": tables.requirements.text,
+            "v": ";".join(str(release["version"]) for _, release in versions),
+            "d": _joined(day),
+            "s": _joined(chain.from_iterable(runs)),
+            "y": _joined(
+                i for i, (_, release) in enumerate(versions) if all(f["yanked"] for f in release["files"])
+            ),
+            "p": _joined(i for i, (version, _) in enumerate(versions) if version.is_prerelease),
+            "r": _joined(rows),
+            "u": _joined(place for place, row in enumerate(rows) if row == -1),
+            "R": ";".join(tables.rows.values),
+            "E": ";".join(tables.lists.values),
+            "Q": ";".join(tables.requirements.values),
         }
 
     def _versions(self, name: str, releases: Mapping[str, Any]) -> Iterable[tuple[Version, dict[str, Any]]]:
@@ -206,7 +201,7 @@ class Compiler:
         for name in set(self.specs) - set(self.packages):
             self.packages[name] = {**EMPTY}
         for name, package in self.packages.items():
-            package["S"] = "\n".join(spec_ranges(self.specs.get(name, Table()).values, package["v"]))
+            package["S"] = ";".join(spec_ranges(self.specs.get(name, Table()).values, package["v"]))
         return joined(self, {name: packed(package) for name, package in self.packages.items()}, date)
 
 
@@ -214,9 +209,9 @@ def _joined(values: Iterable[object]) -> str:
     return ",".join(map(str, values))
 
 
-def packed(package: Mapping[str, Any]) -> bytes:
+def packed(package: Mapping[str, str]) -> bytes:
     """Return one package as the file holds it."""
-    return zlib.compress(_dumped(package).encode(), 9)
+    return zlib.compress("\n".join(package[name] for name in FIELDS).encode(), 9)
 
 
 def joined(compiler: Compiler, blobs: Mapping[str, bytes], date: str) -> bytes:
@@ -231,8 +226,8 @@ def joined(compiler: Compiler, blobs: Mapping[str, bytes], date: str) -> bytes:
 
 
 def spec_ranges(specs: Iterable[str], versions: str) -> list[str]:
-    """Return each specifier after the edges of the runs of versions (a line each) that it admits."""
-    parsed = [Version(version) for version in versions.split()]
+    """Return each specifier after the edges of the runs of versions (as facts hold them) that it admits."""
+    parsed = [Version(version) for version in filter(None, versions.split(";"))]
     masks: dict[str, frozenset[int]] = {}
     return [f"{_joined(_edges(spec, parsed, masks))} {spec}" for spec in specs]
 

@@ -20,6 +20,7 @@ from envdoctor.facts.names import DISTRIBUTION
 from envdoctor.images.archive import Saved, read_saved
 from envdoctor.images.contents import Tree, read_tree, sites
 from envdoctor.inputs import open_input
+from envdoctor.matrix.torch_wheels import COMPANIONS
 from envdoctor.probes.builds import parse_assignments
 from envdoctor.probes.distributions import NAME as NAMED
 from envdoctor.probes.distributions import VERSION as VERSIONED
@@ -183,7 +184,7 @@ def _distribution(tree: Tree, site: str, path: str, data: bytes) -> Distribution
 
 def _builds(tree: Tree, chosen: Iterable[str], found: Found) -> Iterator[tuple[str, dict[str, Any]]]:
     for site in chosen:
-        for name in ("torch", "torchvision", "torchaudio"):
+        for name in ("torch", *COMPANIONS):
             text = tree.texts.get(f"{site}/{name}/version.py")
             if text is None or name not in found:
                 continue

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from envdoctor import lazy_re as re
-from envdoctor.values import dataclass
+from envdoctor.values import NamedTuple, dataclass
 
 if TYPE_CHECKING:
     from envdoctor.matrix.tables.lexicon import GpuRow

@@ -9,7 +9,7 @@ from pathlib import Path
 from envdoctor.errors import Unavailable
 from envdoctor.fact_files import find_folder, read_files
 from envdoctor.files import write_folder
-from envdoctor.matrix.load import COMPILED, CONDITIONS, digest_of, heads_of
+from envdoctor.matrix.load import COMPILED, CONDITIONS, HEADS, digest_of, heads_of
 from envdoctor.matrix.references import check_references, known_names
 from envdoctor.matrix.sources import parse_sources, tables_of
 
@@ -17,25 +17,27 @@ from envdoctor.matrix.sources import parse_sources, tables_of
 def compile_rows(folder: Path) -> str:
     """Return a matrix folder's rows; raises Unavailable for a wrong one.
 
-    A head, then one line a kind, then one line a condition row.
+    What is known of them, the heads, then one line a kind, then one line a condition row.
     """
     files = read_files(folder)
     rows = parse_sources(files)
     check_references(rows, known_names(rows, folder))
     tables, date = tables_of(rows)
     conditions = tables.pop(CONDITIONS, [])
+    kinds = {kind: _dumped(told) for kind, told in {HEADS: [*heads_of(conditions)], **tables}.items()}
+    lines = [*map(_dumped, conditions)]
     head = {
         "digest": digest_of(files),
         "sizes": {name: len(content) for name, content in files.items()},
         "date": date,
-        "kinds": list(tables),
-        "heads": [[head.id, head.needs] for head in heads_of(conditions)],
+        "kinds": {kind: len(line.encode()) for kind, line in kinds.items()},
+        "conditions": [len(line.encode()) for line in lines],
     }
-    return "".join(f"{_dumped(line)}\n" for line in (head, *tables.values(), *conditions))
+    return "".join((_dumped(head), *kinds.values(), *lines))
 
 
 def _dumped(line: object) -> str:
-    return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def write_rows(folder: Path) -> None:

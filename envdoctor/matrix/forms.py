@@ -7,9 +7,10 @@ names what the text must be found among (packages, symptoms, …), which is look
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from envdoctor import lazy_re as re
+from envdoctor.values import NamedTuple
 
 Path = tuple[str | int, ...]
 Part = tuple[Path, "Form", str]

@@ -6,8 +6,9 @@ import json
 import os
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from functools import cache, cached_property
-from typing import Any, NamedTuple, TypeVar
+from functools import cache
+from itertools import accumulate, pairwise
+from typing import Any, TypeVar
 
 from envdoctor.fact_files import Folder, find_folder, read_file, read_files, sizes_of, user_releases_folder
 from envdoctor.facts.codec import trusting
@@ -16,28 +17,34 @@ from envdoctor.matrix.card_names import CardNames
 from envdoctor.matrix.lexicon import Frameworks, Lexicon, PackageNames
 from envdoctor.matrix.tables.row import Row
 from envdoctor.patterns import glob_matches
+from envdoctor.values import NamedTuple, cached_property
 
 COMPILED = "rows.jsonl"
 Plain = list[dict[str, Any]]
 R = TypeVar("R", bound=Row)
 
 
-CONDITIONS = "row"
-"""The kind of the rows that have heads."""
+CONDITIONS, HEADS = "row", "heads"
+"""The kind of the rows that have heads, and how the compiled rows call the line of these."""
 
 
 class Head(NamedTuple):
-    """A row's id, and the symptoms (or globs) without one of which it is silent; None: it needs none."""
+    """A row's id, and the symptoms (or globs) without one of which it is silent; None: it needs none.
+
+    `binds`: who chooses versions must heed it.
+    """
 
     id: str
     needs: Sequence[str] | None
+    binds: bool
 
 
 def heads_of(rows: Sequence[dict[str, Any]]) -> Iterator[Head]:
     """Yield the heads of condition rows that are given as plain tables."""
     make: Any = trusting(tables.ConditionRow)
     for row in map(make, rows):
-        yield Head(row.id, row.symptoms if row.needs_symptom else None)
+        binds = bool(row.needed) or (row.solve and row.severity == "error")
+        yield Head(row.id, row.symptoms if row.needs_symptom else None, binds)
 
 
 def speaking(heads: Sequence[Head], symptoms: Collection[str]) -> set[str]:
@@ -56,33 +63,46 @@ class Tables(Mapping[str, Plain]):
     Condition rows have a line each, and heads: most of them have nothing to say of most machines.
     """
 
-    def __init__(
-        self, lines: Mapping[str, bytes], heads: Sequence[Head], conditions: Sequence[bytes]
-    ) -> None:
-        self._lines, self.heads, self._conditions = lines, heads, conditions
-        self._read: dict[str, Plain] = {}
+    def __init__(self, data: bytes, start: int, kinds: Mapping[str, int], conditions: Sequence[int]) -> None:
+        """Take the lines from `start` on, of these lengths: the heads, each kind's, each condition's."""
+        places = [*pairwise(accumulate((*kinds.values(), *conditions), initial=start))]
+        if places[-1][1] != len(data):
+            raise ValueError("the lines are not those of the head")
+        self._data, self._lines, self._conditions = (
+            data,
+            dict(zip(kinds, places, strict=False)),
+            places[len(kinds) :],
+        )
+        self._read: dict[str, Any] = {}
 
     def __getitem__(self, kind: str) -> Plain:
         if kind not in self._read:
-            line = _listed(self._conditions) if kind == CONDITIONS else self._lines[kind]
-            self._read[kind] = json.loads(line)
-        return self._read[kind]
+            places = self._conditions if kind == CONDITIONS else [self._lines[kind]]
+            rows = self._told(places)
+            self._read[kind] = rows if kind == CONDITIONS else rows[0]
+        return self._read[kind]  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*self._lines, CONDITIONS))
+        return iter((*(kind for kind in self._lines if kind != HEADS), CONDITIONS))
 
     def __len__(self) -> int:
-        return len(self._lines) + 1
+        return len(self._lines)
+
+    @cached_property
+    def heads(self) -> list[Head]:
+        """The heads of the condition rows, in the same order."""
+        (told,) = self._told([self._lines[HEADS]])
+        return [*map(Head._make, told)]
 
     def conditions(self, named: Collection[str]) -> Plain:
         """Return the condition rows of these ids."""
         told = zip(self.heads, self._conditions, strict=True)
-        rows: Plain = json.loads(_listed(line for head, line in told if head.id in named))
+        return self._told([place for head, place in told if head.id in named])
+
+    def _told(self, places: Iterable[tuple[int, int]]) -> list[Any]:
+        lines = b",".join(self._data[start:end] for start, end in places)
+        rows: list[Any] = json.loads(b"[%s]" % lines)
         return rows
-
-
-def _listed(lines: Iterable[bytes]) -> bytes:
-    return b"[%s]" % b",".join(lines)
 
 
 class Matrix:
@@ -133,8 +153,8 @@ class Matrix:
 
     @cached_property
     def standing(self) -> tuple[tables.ConditionRow, ...]:
-        """The rows that decide something by facts alone, whatever symptoms were seen."""
-        named = [head.id for head in self.heads if head.needs is None]
+        """The rows that bind who chooses versions by facts alone, whatever symptoms were seen."""
+        named = [head.id for head in self.heads if head.needs is None and head.binds]
         rows = self.conditions_of(set(named))
         return tuple(rows[identity] for identity in named)
 
@@ -197,13 +217,12 @@ def read_compiled(folder: Folder) -> Matrix | None:
     """Return the matrix of the compiled rows; None when they are missing or of other files."""
     path = os.path.join(folder, "releases", COMPILED)
     try:
-        head, *lines, _ = read_file(path).split(b"\n")
-        told = json.loads(head)
+        data = read_file(path)
+        start = data.index(b"\n") + 1
+        told = json.loads(data[:start])
         if not _is_of(told, folder, os.stat(path).st_mtime_ns):
             return None
-        count = len(told["kinds"])
-        kinds = dict(zip(told["kinds"], lines[:count], strict=True))
-        tables = Tables(kinds, [*map(Head._make, told["heads"])], lines[count:])
+        tables = Tables(data, start, told["kinds"], told["conditions"])
         return Matrix(tables, f"{told['date']}+{told['digest']}", told["date"], folder)
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -11,18 +11,21 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from functools import cache, cached_property
+from functools import cache
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from envdoctor import lazy_re as re
 from envdoctor.errors import Unavailable
 from envdoctor.fact_files import Folder, read_file, snapshot_paths
-from envdoctor.values import dataclass
+from envdoctor.values import NamedTuple, cached_property, dataclass
 
 T = TypeVar("T")
 Majors: TypeAlias = Mapping[int, tuple[int, int]]
 """By major number: the day (from 1970-01-01) of its first release that is no pre-release, and its place."""
+FIELDS = ("v", "d", "s", "y", "p", "r", "u", "R", "E", "Q", "S")
+"""What is known of a package, a line each: versions, days, runs of sets of files, places of the yanked and of
+pre-releases, rows of requirements and the places without, these rows, lists and requirements, specifiers."""
 KIND = b"envdoctor-snapshot/"
 MAGIC = KIND + b"3\n"
 SDIST = -1
@@ -106,18 +109,18 @@ def major_of(version: str) -> int:
 class Package:
     """Every version of one package, oldest first; sets of versions are bit masks over that order.
 
-    In `raw` tables are texts of lines: most answers need little of them, and to read all took as long as to
-    solve. `tables` are those that all packages share.
+    `raw` is text, numbers with a comma between them, else items with a semicolon: most answers need little of
+    it, and to read all took as long as to solve. `tables` are those that all packages share.
     """
 
     name: str
-    raw: dict[str, Any] = field(repr=False)
+    raw: dict[str, str] = field(repr=False)
     tables: Mapping[str, Sequence[str]] = field(repr=False)
 
     @cached_property
     def versions(self) -> list[str]:
         """The versions in PEP 440 order."""
-        return _lines(self.raw["v"])
+        return _items(self.raw["v"])
 
     @cached_property
     def position(self) -> dict[str, int]:
@@ -127,7 +130,7 @@ class Package:
     @cached_property
     def days(self) -> list[int]:
         """Days from 1970-01-01 to each version's first upload."""
-        return self.raw["d"]  # type: ignore[no-any-return]
+        return _numbers(self.raw["d"])
 
     @cached_property
     def all(self) -> int:
@@ -137,12 +140,12 @@ class Package:
     @cached_property
     def yanked(self) -> int:
         """The versions all of whose files were withdrawn."""
-        return sum(1 << place for place in self.raw["y"])
+        return _places(self.raw["y"])
 
     @cached_property
     def prereleases(self) -> int:
         """Alphas, betas, candidates and development releases."""
-        return sum(1 << place for place in self.raw["p"])
+        return _places(self.raw["p"])
 
     @cached_property
     def finals(self) -> int:
@@ -169,7 +172,7 @@ class Package:
     def file_masks(self, told: Callable[[int], T]) -> dict[T, int]:
         """Return the versions by what is told of the number of each one's set of file kinds."""
         masks: dict[T, int] = {}
-        start, runs = 0, self.raw["s"]  # sets in order, each with how many have it in a row
+        start, runs = 0, _numbers(self.raw["s"])  # sets in order, each with how many have it in a row
         for number, count in zip(runs[::2], runs[1::2], strict=True):
             one = told(number)
             masks[one] = masks.get(one, 0) | ((1 << count) - 1) << start
@@ -185,14 +188,14 @@ class Package:
             for tag in together[tags].split(",")
         )
 
-    def files_of(self, place: int) -> list[File]:
-        """Return the kinds of files of the version in that place."""
-        return next(files for versions, files in self.file_groups() if versions >> place & 1)
+    def set_of(self, place: int) -> int:
+        """Return the number of the set of file kinds of the version in that place."""
+        return next(number for number, versions in self.file_masks(int).items() if versions >> place & 1)
 
     def row_masks(self, within: int) -> dict[int, int]:
         """Return which of the versions `within` share each row of requirements (-1: unknown requirements)."""
         masks: dict[int, int] = {}
-        rows = self.raw["r"]
+        rows = self.rows
         while within:
             bit = within & -within
             row = rows[bit.bit_length() - 1]
@@ -203,20 +206,34 @@ class Package:
     @cached_property
     def unread(self) -> int:
         """The versions whose requirements are not known."""
-        return sum(1 << place for place in self.raw["u"])
+        return _places(self.raw["u"])
 
     def row_of(self, place: int) -> int:
         """Return the row of requirements of the version in that place; -1 where they are not known."""
-        row: int = self.raw["r"][place]
-        return row
+        return self.rows[place]
+
+    @cached_property
+    def rows(self) -> list[int]:
+        """The row of requirements of each version; -1 where they are not known."""
+        return _numbers(self.raw["r"])
 
     def requirements(self, row: int, extra: str = "") -> list[Requirement]:
         """Return what a row requires, without extras or what one extra adds."""
+        read = self.requirement if extra == LIMITS else self.wanted
+        return [one for number in self.numbers(row, extra) if (one := read(number)) is not None]
+
+    def numbers(self, row: int, extra: str = "") -> list[str]:
+        """Return the numbers of what a row requires, as `wanted` (limits: `requirement`) reads them."""
         told = self._rows[row]  # lists of requirements by extra, "" first: `=4 cuda=7`
         place = 0 if not extra else told.find(f" {extra}=") + 1
         if extra and not place:
             return []
-        return self._list(int(told[place + len(extra) + 1 :].partition(" ")[0]))
+        asked = self._asked[int(told[place + len(extra) + 1 :].partition(" ")[0])]
+        return asked.split(",") if asked else []
+
+    def wanted(self, number: str) -> Requirement | None:
+        """Return a requirement as it counts; None where it does not."""
+        return self.requirement(number)
 
     def extras(self, row: int) -> frozenset[str]:
         """Return the extras that a row's markers name."""
@@ -224,37 +241,27 @@ class Package:
 
     @cached_property
     def _rows(self) -> list[str]:
-        return _lines(self.raw["R"])
+        return _items(self.raw["R"])
 
     @cached_property
     def _asked(self) -> list[str]:
         """The lists of requirements, each by numbers."""
-        return self.raw["E"].split("\n")  # type: ignore[no-any-return]
+        return self.raw["E"].split(";")
 
     @cached_property
     def _each(self) -> list[str]:
         """The single requirements."""
-        return _lines(self.raw["Q"])
-
-    def _list(self, number: int) -> list[Requirement]:
-        known = self._lists.get(number)
-        if known is None:
-            asked = filter(None, self._asked[number].split(","))
-            known = self._lists[number] = [self._requirement(int(one)) for one in asked]
-        return known
+        return _items(self.raw["Q"])
 
     @cached_property
-    def _lists(self) -> dict[int, list[Requirement]]:
+    def _requirements(self) -> dict[str, Requirement]:
         return {}
 
-    @cached_property
-    def _requirements(self) -> dict[int, Requirement]:
-        return {}
-
-    def _requirement(self, number: int) -> Requirement:
+    def requirement(self, number: str) -> Requirement:
+        """Return a requirement by its number, as it is stated."""
         known = self._requirements.get(number)
         if known is None:
-            name, spec, marker, *extras = self._each[number].split(",")
+            name, spec, marker, *extras = self._each[int(number)].split(",")
             known = Requirement(self.tables["names"][int(name)], int(spec), int(marker), tuple(extras))
             self._requirements[number] = known
         return known
@@ -266,7 +273,7 @@ class Package:
     @cached_property
     def specs(self) -> list[str]:
         """The specifiers that others have for it, each after where what it admits begins and ends in turn."""
-        return _lines(self.raw["S"])
+        return _items(self.raw["S"])
 
     def spec_mask(self, spec: int) -> int:
         """Return the versions that satisfy one of this package's specifiers."""
@@ -289,8 +296,16 @@ class Package:
         return bool(self.raw["v"])
 
 
-def _lines(text: str) -> list[str]:
-    return text.split("\n") if text else []
+def _items(text: str) -> list[str]:
+    return text.split(";") if text else []
+
+
+def _numbers(text: str) -> list[int]:
+    return [*map(int, text.split(","))] if text else []
+
+
+def _places(text: str) -> int:
+    return sum(1 << place for place in _numbers(text))
 
 
 class Tables(Mapping[str, Sequence[str]]):
@@ -302,7 +317,8 @@ class Tables(Mapping[str, Sequence[str]]):
 
     def __getitem__(self, name: str) -> list[str]:
         if name not in self._read:
-            self._read[name] = _lines(zlib.decompress(self._packed[name]).decode())
+            text = zlib.decompress(self._packed[name]).decode()
+            self._read[name] = text.split("\n") if text else []
         return self._read[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -361,8 +377,8 @@ class Snapshot:
         place = self.places.get(name)
         if place is None:
             return None
-        raw = json.loads(zlib.decompress(self.body[slice(*place)]))
-        return Package(name, raw, self.tables)
+        lines = zlib.decompress(self.body[slice(*place)]).decode().split("\n")
+        return Package(name, dict(zip(FIELDS, lines, strict=True)), self.tables)
 
 
 def parse_snapshot(data: bytes, where: str) -> Snapshot:

@@ -8,7 +8,8 @@ Python, and a letter a set: since when a wheel installs, and what bars all files
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+
+from envdoctor.values import NamedTuple
 
 NEVER, UNTOLD = "!", "?"
 """No glibc has a wheel that installs; it hangs on more than the minor of Python."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.settings import Settings
@@ -11,6 +10,7 @@ from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.tape import Tape, rounded
 from envdoctor.memory.towers import run_layer
 from envdoctor.memory.vision import Vision
+from envdoctor.values import NamedTuple
 
 
 class LayerCost(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import inf
-from typing import NamedTuple
 
 from envdoctor.memory.activations import LayerCost, LayerKind, cost_of, kinds_of
 from envdoctor.memory.adapters import adapts_experts
@@ -27,7 +26,7 @@ from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.sharding import Plan, plan_of
 from envdoctor.memory.tape import rounded
-from envdoctor.values import replace
+from envdoctor.values import NamedTuple, replace
 
 DEFAULT = Constants()
 

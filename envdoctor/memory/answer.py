@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, NamedTuple
+from typing import Any
 
 from envdoctor.errors import InputError
 from envdoctor.facts.quantities import GIB
@@ -17,7 +17,7 @@ from envdoctor.memory.recipes import TRAINERS
 from envdoctor.memory.run import Prediction, ServingRun, TrainingRun
 from envdoctor.memory.settings import settings_of
 from envdoctor.memory.sharding import host_bytes
-from envdoctor.values import dataclass, replace
+from envdoctor.values import NamedTuple, dataclass, replace
 
 MODELLED = {
     "torch": "2.11",

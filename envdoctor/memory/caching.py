@@ -23,7 +23,8 @@ from collections.abc import Hashable, Iterable
 from copy import copy
 from functools import lru_cache
 from math import inf
-from typing import NamedTuple
+
+from envdoctor.values import NamedTuple
 
 GRANULE = 512
 SMALL = (1 << 20) // GRANULE

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from envdoctor.errors import InputError
 from envdoctor.inputs import parse_json, read_input
 from envdoctor.memory.run import DeepSpeed
+from envdoctor.values import NamedTuple
 
 
 class DeepSpeedFile(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
 
 from envdoctor.memory.activations import LayerCost, layer_cost
 from envdoctor.memory.adapters import in_towers, tower_linears
@@ -13,6 +12,7 @@ from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.tape import Tape, Tensor, rounded
 from envdoctor.memory.towers import tower_ending
 from envdoctor.memory.vision import Vision
+from envdoctor.values import NamedTuple
 
 
 class ImageCost(NamedTuple):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 from envdoctor.memory.shape import Experts, LatentAttention, ModelShape
 from envdoctor.memory.vision import Vision
-from envdoctor.values import replace
+from envdoctor.values import NamedTuple, replace
 
 NAMES_ATTENTION = frozenset({"q", "k", "v", "o", "qkv"})
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from envdoctor.memory.caching import Block, CachingAllocator
 from envdoctor.memory.images import Tower, entry_blocks, shared_blocks
 from envdoctor.memory.programs import ending_program, layer_program, watched_layer
 from envdoctor.memory.turns import Frame, Turns, frame_of, paired
+from envdoctor.values import NamedTuple
 
 
 class Seen(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
 
 from envdoctor.memory.linears import linear
 from envdoctor.memory.recipes import PLAIN, Recipe
@@ -22,6 +21,7 @@ from envdoctor.memory.scoring import (
 from envdoctor.memory.settings import Settings
 from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.tape import Tape, Tensor, rounded
+from envdoctor.values import NamedTuple
 
 
 class LossCost(NamedTuple):

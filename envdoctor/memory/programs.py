@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 from envdoctor.memory.caching import TOUCHED, Events, granules
 from envdoctor.memory.loss import compute_loss, hold, tell
@@ -13,6 +12,7 @@ from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.tape import Gradient, Heap, Tape, Tensor
 from envdoctor.memory.towers import run_layer, tower_ending
 from envdoctor.memory.vision import Vision
+from envdoctor.values import NamedTuple
 
 INPUT = 0
 

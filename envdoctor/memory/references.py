@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from envdoctor.memory.activations import LayerKind, layer_cost, layer_kinds
 from envdoctor.memory.layout import tensors
 from envdoctor.memory.loss import LossCost, loss_cost
@@ -13,7 +11,7 @@ from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.sharding import Plan
 from envdoctor.memory.tape import rounded
 from envdoctor.memory.weights import weight_bytes
-from envdoctor.values import replace
+from envdoctor.values import NamedTuple, replace
 
 
 def reference_bytes(run: TrainingRun, plan: Plan) -> int:

@@ -12,7 +12,7 @@ from math import inf
 
 from envdoctor.memory.activations import IDLE, LayerKind, kinds_of, layer_kinds
 from envdoctor.memory.attention import masks
-from envdoctor.memory.caching import Block, CachingAllocator, Events, allocator_of, granules
+from envdoctor.memory.caching import Block, CachingAllocator, Events, allocator_of, granules, script_of
 from envdoctor.memory.flat import buckets, coalesced
 from envdoctor.memory.images import tower_of
 from envdoctor.memory.layout import dense_layer, moe_layer, outer_tensors
@@ -301,15 +301,16 @@ class Replay:
         for kind in self.kinds:
             program = watched_layer(self.shape, plain, kind.moe, kind.windowed)
             blocks = [last] * program.slots
-            self.heap.play(program.events, blocks)
+            self.heap.perform(script_of(program.events), blocks)
             last = blocks[program.output]
             self._give(blocks[slot] for slot in program.casts)
             keys += self._take((texts * prompt * token,) * 2)
         self.heap.give(last)
         for length in range(prompt, run.seq, max(1, run.completion // GROWTHS)):
-            for place, held in enumerate(keys):
-                (keys[place],) = self.heap.take(texts * length * token)
-                self.heap.give(held)
+            copied = granules(texts * length * token)
+            both = keys + keys
+            self.heap.play([e for n in range(len(keys)) for e in ((n + len(keys), copied), (n, 0))], both)
+            keys = both[len(keys) :]
             self._give(self._take((4 * texts * self.shape.vocab,) * 5))
         self._give(keys)
 

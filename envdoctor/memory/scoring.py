@@ -174,7 +174,7 @@ def _cross_entropy(tape: Tape, logits: Tensor, numel: int, texts: int) -> Tensor
     """Of the chosen half of the texts less their last rows: its log-softmax, which is saved, of a copy where
     rows of several texts lie apart."""
     chosen = _view(tape, _view(tape, logits, logits.numel // 2), numel // 2)
-    copy = tape.op(chosen.numel if texts > 1 else 0, 4, (chosen,), through=True)
+    copy = tape.op(chosen.numel, 4, (chosen,), through=True) if texts > 1 else chosen
     picked = tape.op(chosen.numel, 4, (copy,))
     tape.save_result(picked)
     tape.drop(copy)

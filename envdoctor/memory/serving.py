@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from envdoctor.errors import InputError
 from envdoctor.facts.quantities import MIB
@@ -13,7 +12,7 @@ from envdoctor.memory.layout import layers, parameters
 from envdoctor.memory.run import DTYPES, ServingRun
 from envdoctor.memory.shape import Experts, ModelShape
 from envdoctor.memory.slots import slot_bytes
-from envdoctor.values import replace
+from envdoctor.values import NamedTuple, replace
 
 BLOCK_TOKENS = 16
 LARGE_CARD = 70 << 30

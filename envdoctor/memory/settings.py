@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from envdoctor.memory.layout import NAMES_ATTENTION
 from envdoctor.memory.methods import has_kernels, scaled_linears
 from envdoctor.memory.run import HEADS, TABLES, TrainingRun
+from envdoctor.values import NamedTuple
 
 # The decoders that liger_kernel 0.8 patches; others run their own code.
 LIGER_TYPES = frozenset(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from packaging.version import InvalidVersion, Version
 
@@ -20,6 +19,7 @@ from envdoctor.memory.serving import (
     key_bytes_per_token,
 )
 from envdoctor.specifiers import SpecifierSet
+from envdoctor.values import NamedTuple
 
 CARDS = (1, 2, 4, 8, 16)
 WINDOW_POOLS = ("gpt_oss", "llama4", "llama4_text")

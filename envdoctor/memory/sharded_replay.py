@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 from itertools import groupby
-from typing import NamedTuple
 
 from envdoctor.memory.activations import LayerKind
 from envdoctor.memory.adapters import adapts_experts, expert_factors
@@ -22,6 +21,7 @@ from envdoctor.memory.replay import Replay
 from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.turns import Frame
 from envdoctor.memory.weights import quantised_blocks, trained_tensors, weight_blocks
+from envdoctor.values import NamedTuple
 
 FP32, LOW = 4, 2
 WIDENED = 0.003

@@ -7,7 +7,6 @@ during the step, buckets of fixed size, gathered parameters up to a limit.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 from envdoctor.memory.adapters import adapter_tensors, copied_tensors
 from envdoctor.memory.layout import HEAD, TABLE, Elements, Layer, layers, learned, outer_tensors, tensors
@@ -18,6 +17,7 @@ from envdoctor.memory.shape import ModelShape
 from envdoctor.memory.stepping import largest_step, step_bytes
 from envdoctor.memory.tape import rounded
 from envdoctor.memory.weights import layer_bytes, load_peak, weight_bytes
+from envdoctor.values import NamedTuple
 
 
 class Plan(NamedTuple):

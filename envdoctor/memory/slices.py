@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from math import lcm
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from envdoctor.errors import Unavailable
 from envdoctor.facts.codec import FactsFormatError, decode
@@ -18,7 +18,7 @@ from envdoctor.memory.families import STACKS, depth_of
 from envdoctor.memory.optimizer import find_optimizer, state_bytes
 from envdoctor.memory.run import Component, Prediction, TrainingRun
 from envdoctor.memory.stepping import step_bytes
-from envdoctor.values import dataclass, replace
+from envdoctor.values import NamedTuple, dataclass, replace
 
 LIMIT_S = 240.0
 CHILD = Path(__file__).with_name("slice_child.py")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from envdoctor.memory.caching import TOUCHED, Block, CachingAllocator, Events, Script, script_of
 from envdoctor.memory.programs import Program
+from envdoctor.values import NamedTuple
 
 T = TypeVar("T")
 ABRIDGED = 2

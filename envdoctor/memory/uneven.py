@@ -10,11 +10,11 @@ https://github.com/pytorch/pytorch/blob/v2.11.0/c10/cuda/CUDACachingAllocator.cp
 from __future__ import annotations
 
 from math import inf
-from typing import NamedTuple
 
 from envdoctor.memory.caching import OutOfRoom
 from envdoctor.memory.replay import Replay
 from envdoctor.memory.run import TrainingRun
+from envdoctor.values import NamedTuple
 
 RISING = ((0.77, 0.85, 0.92, 1.0), (0.4, 0.55, 0.7, 0.85, 1.0))
 """Widths that each need more than those before, as shares of the way from the shortest row to the longest: of

@@ -13,6 +13,7 @@ from envdoctor.facts.names import normalise
 from envdoctor.images.dockerfile import INSTRUCTIONS, Instruction, last_stage
 from envdoctor.images.recipe import Install, Recipe, allowed_variables, read_recipe
 from envdoctor.inputs import read_input_text
+from envdoctor.matrix.torch_wheels import COMPANIONS
 from envdoctor.pastes.distributions import Told, parse_told
 from envdoctor.pastes.platforms import parse_container
 from envdoctor.pastes.sightings import Paste, Sighting, build_sighting, told_sightings
@@ -25,7 +26,6 @@ _WANTED = re.compile(
 _DIRECT = re.compile(r"(?:([A-Za-z0-9][\w.-]{0,100})(?:\[[^\]]{0,80}\])?\s*@\s*)?((?:git\+)?https?://\S+)")
 _WHEEL = re.compile(r"/([A-Za-z0-9][\w.]{0,100})-(\d[\w.+%]{0,60})-[\w.]+-[\w.]+-[\w.]+\.whl")
 _VARIANT = re.compile(r"/whl/(?:nightly/)?(cu\d{3}|cpu|rocm[\d.]+|xpu)")
-_OF_TORCH = ("torch", "torchvision", "torchaudio")
 _FOLLOWED = ("FROM", "ARG", "ENV", "RUN", "COPY", "ADD")
 LISTED = 2000
 """Lines of a file of requirements that are read."""
@@ -215,7 +215,7 @@ def _repository(url: str) -> str:
 def _of_index(name: str, told: Told, index: str) -> Told:
     """Return a version of torch as the build that an index of PyTorch's gives."""
     variant = _VARIANT.search(index)
-    if variant is None or name not in _OF_TORCH or told.build:
+    if variant is None or name not in ("torch", *COMPANIONS) or told.build:
         return told
     if told.version and "+" not in told.version:
         return parse_told(f"{told.version}+{variant[1]}", exact=True) or told

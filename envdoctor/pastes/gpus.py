@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import ComputeCapability, Gpu
 from envdoctor.facts.quantities import GIB, parse_size
 from envdoctor.matrix.card_names import CardName, CardNames
 from envdoctor.pastes.sightings import Sighting
+from envdoctor.values import NamedTuple
 
 _COUNT = re.compile(
     r"(?i)^\(?(\d{1,4})\s*(?:[x*]|张|块|个|卡|cards?\b|gpus?\b)\s*(?=\S)|^([248])\s+(?=[A-Z])"

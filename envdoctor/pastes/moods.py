@@ -40,6 +40,8 @@ _IGNORED = re.compile(r"\bsilently ignor|\bwill be ignored silently\b")
 _NEAR = 5
 _RAISED = re.compile(r"[#\s>*-]{0,8}(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception|Warning): ")
 """How a line begins that the interpreter printed."""
+_SYSLOG = re.compile(r"(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8} \S{1,60} )?[\w./-]{2,40}\[\d{1,7}\]: ")
+"""How a line begins that the system's log has of a program."""
 _NEVER = re.compile(r"(?i)\b(?:nothing|never|without any)\b")
 _GUIDE = re.compile(
     r"(?i)\b(?:if|in case|when|whenever|else|otherwise|should) (?:you|one|users?)\b|"
@@ -54,6 +56,10 @@ _MAY_COME = re.compile(
     r"(?:\w{1,12} ){0,3}$|\b(?:i|we) (?:suppose|guess|assume|presume|wonder)\b"
 )
 """How a hint speaks of what has not happened: `If out-of-memory occurs during capture, lower …`."""
+MENDED = re.compile(
+    r"(?i)^\s*[-*•+]\s+(?:\*\*)?(?:\[[\w ]{1,20}\]:?\s*)?(?:bug ?)?fix(?:e[sd])?\b(?! (?:me|this|it)\b)"
+)
+"""How a list of changes tells what is mended: `- Fix out-of-memory in evaluation`."""
 _MEANS = re.compile(r"(?i)^[\"'`*]{0,3},?\s?(?:means?|indicates?|is (?:raised|printed|shown) (?:when|if))\b")
 _MINE = re.compile(r"(?i)\b(?:i|we|my|me|our)\b")
 _ASKING = re.compile(
@@ -98,9 +104,9 @@ def mood_of(line: str, first: int, last: int, fenced: bool = False, denies: bool
     if _CODE.search(before) or _PASSED.search(line) or _SET_TO.match(after):
         return DENIED
     clause = _CLAUSE.split(before)[-1]
-    if _MAY_COME.search(clause):
+    if _MAY_COME.search(clause) or MENDED.match(line):
         return SUPPOSED  # a program's hint, too, tells what one may do then
-    if fenced or is_logged(line) or _RAISED.match(line):
+    if fenced or is_logged(line) or _RAISED.match(line) or _SYSLOG.match(line):
         return PRINTED
     titled = line.startswith("#")
     said = is_sentence(line.strip(" -*>"), titled)

@@ -41,7 +41,7 @@ _JOINTS = re.compile(
     r"(?:During handling of|The above exception was) )"
 )
 _JOINED_FRAME = re.compile(
-    r'^(File "[^"\n]{1,400}", line \d{1,7}(?:, in \S{1,120})?)(?: (.{0,2000}?))??'
+    r'^(File "[^"\n]{1,400}", line \d{1,7}(?:, in \S{1,120})?)(?: (.{0,900}?))??'
     r"(?: ((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit|Iteration)(?:: .*)?))?$"
 )
 """A frame with its code, and behind the last one the exception that it ends in."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import commands
 from envdoctor.facts import Environment
+from envdoctor.values import NamedTuple
 
 _PIXI = "/.pixi/envs/"
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
 from operator import attrgetter
-from typing import NamedTuple
 
 from envdoctor.memory import Constants, Prediction, ServingRun, TrainingRun, predict
 from envdoctor.memory.allocator import MARGIN
@@ -17,7 +16,7 @@ from envdoctor.memory.replay import can_replay
 from envdoctor.memory.serving import utilization_bounds
 from envdoctor.profile.options import global_batch
 from envdoctor.profile.workload import Choice, Workload
-from envdoctor.values import replace
+from envdoctor.values import NamedTuple, replace
 
 SERVER_UTILIZATION = 0.90
 REPLAYS, REPLAYED_LAYERS = 4, 128

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from envdoctor.facts import Facts
+from envdoctor.facts import NOTHING_READ, Facts
 from envdoctor.facts.quantities import counted
-from envdoctor.findings import Certainty, CheckResult, Diagnosis, Finding, Outcome, Remedy, Severity
+from envdoctor.findings import (
+    UNREAD,
+    Certainty,
+    CheckResult,
+    Diagnosis,
+    Finding,
+    Outcome,
+    Remedy,
+    Severity,
+)
 from envdoctor.report.document import (
     OPEN,
     Block,
@@ -40,7 +49,9 @@ def document(diagnosis: Diagnosis, unfold: bool = False) -> Document:
     findings, broken = diagnosis.findings, _count(diagnosis, Outcome.CRASHED)
     blocks: list[Block] = [Rows(examined_rows(diagnosis.facts, diagnosis.examined))]
     if broken:
-        told = Text(Span(f"! {counted(broken, 'check')} broke: the answer is not whole", "warning"))
+        unread = all(check.rule == UNREAD for check in diagnosis.checks if check.outcome is Outcome.CRASHED)
+        what = "not all was read" if unread else f"{counted(broken, 'check')} broke"
+        told = Text(Span(f"! {what}: the answer is not whole", "warning"))
         blocks += [told, Rows(tuple(broken_rows(diagnosis.checks)))]
     blocks += plan_blocks(diagnosis)
     blocks += finding_blocks(findings, unfold)
@@ -50,6 +61,8 @@ def document(diagnosis: Diagnosis, unfold: bool = False) -> Document:
         note = f"  from {counted(causes, 'cause')}" if causes < len(findings) else ""
         worst = min((f.severity for f in findings), key=lambda severity: severity.rank, default=None)
         answer, tone = severities(findings), TONES[worst] if worst else "warning"
+        if not findings and NOTHING_READ in diagnosis.facts.unread.values():
+            answer = "nothing was recognised"
     else:
         answer, note, tone = _nothing_found(diagnosis)
     return Document((answer, Span(note, "dim")), tone, tuple(blocks), foot(diagnosis))
@@ -172,7 +185,9 @@ def package_list(facts: Facts) -> Code:
 
 def broken_rows(checks: Sequence[CheckResult]) -> Iterator[Row]:
     """Yield the checks that broke, with why."""
-    return (Row(check.rule, f"broke: {check.reason}") for check in checks if check.outcome is Outcome.CRASHED)
+    for check in checks:
+        if check.outcome is Outcome.CRASHED:
+            yield Row(check.rule, f"{'' if check.rule == UNREAD else 'broke: '}{check.reason}")
 
 
 def check_rows(checks: Sequence[CheckResult]) -> Iterator[Row]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from envdoctor.facts.quantities import counted
 from envdoctor.findings import Finding, Severity
-from envdoctor.values import dataclass
+from envdoctor.values import NamedTuple, dataclass
 
 Tone = Literal["", "error", "warning", "note", "ok", "strong", "dim", "doubt", "code"]
 

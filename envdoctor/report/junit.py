@@ -6,9 +6,10 @@ import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from envdoctor.report.document import visible
+from envdoctor.values import NamedTuple
 
 _NOT_XML = re.compile("[\ufffe\uffff]")
 

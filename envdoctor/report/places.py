@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import PurePath
-from typing import NamedTuple
 
 from envdoctor.findings import Evidence, Finding
+from envdoctor.values import NamedTuple
 
 # What a reader of an examined file cites: `line 3`, `pip list, line 3`, `reqs.txt: requirements, line 3`.
 _LINE = re.compile(r"(?:^|[,:] )line ([0-9]{1,9})$")

@@ -12,6 +12,7 @@ RULES: tuple[Listed, ...] = (
     *family("arguments", "ARGUMENT-UNKNOWN", of="symptoms"),
     *family("attributes", "ATTRIBUTE-MISSING", of="symptoms"),
     *family("pairs", "VLLM-TORCH XFORMERS-TORCH TORCHVISION-TORCH TORCHAUDIO-TORCH TORCHAO-TORCH"),
+    *family("pairs", "TORCHTEXT-TORCH TORCHCODEC-TORCH"),
     *family("libcuda", "DRIVER-USER-LIBRARY DRIVER-CONTAINER-IMAGE"),
     *family("libraries", "CUDA-PACKAGES-MIXED NVJITLINK-OLD CUDNN-OLD-COPY"),
     *family("host", "GPU-STATE XID GPU-PCIE-WIDTH DISK-FULL"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from envdoctor.findings import Finding
 from envdoctor.rules.view import View
-from envdoctor.values import dataclass
+from envdoctor.values import NamedTuple, dataclass
 
 
 class NotWhole(Exception):
@@ -71,7 +71,6 @@ NOTHING = {
 NO_LINE = "no error line that it explains is told"
 """Why a row is skipped that speaks of symptoms alone."""
 
-UNREAD = "UNREAD"
 FOREIGN, UNEXPLAINED, SENTENCES = "BACKEND-NOT-JUDGED", "UNEXPLAINED-ERROR", "SENTENCES-NOT-JUDGED"
 AFTERWARDS = (
     (FOREIGN, "the accelerator is one that is judged here"),

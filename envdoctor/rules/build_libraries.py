@@ -21,6 +21,7 @@ _ASKED: Mapping[str, tuple[str, str]] = {
     "missing": ("packages", "CMake's package {}"),
     "target": ("packages", "the target {}, which CMake's find_package defines where the library is there,"),
     "crate": ("packages", "what the crate {} wraps"),
+    "symbol": ("symbols", "the definition of {}"),
 }
 """By what a line captures: the names of a row that it is among, and how it is told."""
 _SYMPTOMS = (
@@ -29,6 +30,7 @@ _SYMPTOMS = (
     "SYM-CMAKE-PACKAGE-ABSENT",
     "SYM-PKG-CONFIG-LIBRARIES",
     "SYM-BUILD-SYS-CRATE",
+    "SYM-UNDEFINED-REFERENCE",
 )
 
 
@@ -55,6 +57,12 @@ def _rows(view: View, symptom: Symptom) -> Iterator[tuple[tables.BuildLibraryRow
                 break
 
 
+def exporting(view: View, symbol: str) -> tables.BuildLibraryRow | None:
+    """Return the library that exports a symbol; None where none on record does."""
+    rows = view.matrix.rows(tables.BuildLibraryRow)
+    return next((row for row in rows if _is_among(symbol, row.symbols, of_code=True)), None)
+
+
 def _is_among(asked: str, globs: Iterable[str], *, of_code: bool) -> bool:
     if of_code:
         return any(glob_matches(asked, glob) for glob in globs)
@@ -66,7 +74,7 @@ def _finding(view: View, row: tables.BuildLibraryRow, asked: str, symptom: Sympt
         id=ID,
         severity=Severity.ERROR,
         summary=f"{asked} is missing: it comes with {row.what}, which is not installed for building (its"
-        " development files), or not where the build looks",
+        " development files), or not where the build or its linker looks",
         cause=f"Something is compiled from source here and {asked} is not found. A library's headers and what"
         " is linked with come in its development package (-dev, -devel), not with the library itself."
         + (f" {row.note}" if row.note else ""),

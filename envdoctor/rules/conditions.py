@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from packaging.version import Version
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import CudaVersion, DriverVersion, Fact, Observed
+from envdoctor.facts import CudaVersion, DriverVersion, Fact, Gpu, Observed
 from envdoctor.facts.quantities import GIB
 from envdoctor.findings import Evidence
 from envdoctor.patterns import glob_matches
@@ -38,6 +38,11 @@ class Answer:
 _BILLIONS = re.compile(r"(?<![\w.])(?:[\w./]{0,120}[-_/])?(\d{1,3}(?:\.\d{1,2})?)[bB]\b")
 _PACKED = 0.6
 """Bytes that a parameter takes in 4 bit, scales and what stays in 16 bit counted in."""
+_TRAINED = 16
+"""Bytes that a parameter takes while all are trained: weights and gradients in 16 bit, AdamW's three in 32.
+
+https://arxiv.org/abs/1910.02054, section 3.1
+"""
 UNKNOWN = Answer(None)
 
 
@@ -224,18 +229,30 @@ def _judge_weights(view: View, text: str) -> Answer:
     for told, source in words:
         if match := _BILLIONS.search(told):
             size = float(match[1])
-            whole, packed = (size * 1e9 * each / GIB for each in (2, _PACKED))
-            said = f"{match[1]}B take about {whole:.0f} GiB in 16 bit, {packed:.0f} in 4 bit"
+            whole, packed, trained = (size * 1e9 * each / GIB for each in (2, _PACKED, _TRAINED))
+            said = (
+                f"{match[1]}B take about {whole:.0f} GiB in 16 bit, {packed:.0f} in 4 bit; trained in full"
+                f" with AdamW in mixed precision {trained:.0f}, activations aside"
+            )
             return Answer(True, (Evidence("model", said, source),))
     return UNKNOWN
 
 
 def _judge_gpu_count(view: View, text: str) -> Answer:
+    """Judge how many cards there are; one that a person merely names may be one of several."""
     gpus = view.gpus
     if not isinstance(gpus, Observed):
         return UNKNOWN
     count = len(gpus.value)
-    return Answer(version_satisfies(Version(str(count)), text), (Evidence("GPUs", str(count), gpus.source),))
+    holds = version_satisfies(Version(str(count)), text)
+    if holds and count == 1 and view.facts.origin == "paste" and not _is_listed(gpus.value[0]):
+        return UNKNOWN
+    return Answer(holds, (Evidence("GPUs", str(count), gpus.source),))
+
+
+def _is_listed(gpu: Gpu) -> bool:
+    """True for a card that a tool shows, and not its name alone."""
+    return any((gpu.uuid, gpu.pci_bus, gpu.memory_free_bytes, gpu.power_limit_mw, gpu.temperature_c))
 
 
 def _judge_gpu_name(view: View, text: str) -> Answer:

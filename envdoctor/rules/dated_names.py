@@ -63,7 +63,10 @@ def dated_finding(view: View, error: ErrorSeen) -> Finding | None:
 
 def _dated(view: View, error: ErrorSeen) -> Iterator[_Dated]:
     for name in _names(error):
-        found = [_of(view, error, name, library) for library in libraries_with(view.matrix.folder, name)]
+        having = libraries_with(view.matrix.folder, name)
+        found = [
+            _of(view, error, name, one) for one in having if len(having) == 1 or _is_named(view, error, one)
+        ]
         fitting = [one for one in found if one]
         if len(fitting) == 1:
             yield fitting[0]
@@ -98,10 +101,18 @@ def _is_old(view: View, record: Record, spans: Spans) -> bool:
 
 
 def _may_be(view: View, error: ErrorSeen, library: str) -> bool:
-    """True where the traceback runs through a library, or without one where the report names it."""
-    if error.frames:
-        return any(asking_package(view, frame) == library for frame in error.frames)
-    return view.facts.distribution(library) is not None or view.names(library)
+    """True where the traceback runs through a library, or without one where it may be installed."""
+    return _is_run(view, error, library) if error.frames else view.installed(library) is not False
+
+
+def _is_named(view: View, error: ErrorSeen, library: str) -> bool:
+    """True where the traceback or the report has the library: what several have is not told apart else."""
+    told = view.facts.distribution(library) is not None or view.names(library)
+    return told or _is_run(view, error, library)
+
+
+def _is_run(view: View, error: ErrorSeen, library: str) -> bool:
+    return any(asking_package(view, frame) == library for frame in error.frames)
 
 
 def _ways(dated: _Dated) -> Iterator[Remedy]:

@@ -68,7 +68,10 @@ _SOURCES: Mapping[Backend, str] = {
 _OWN = ("ROCM-", "XPU-", "NPU-", "MPS-", "MAC-", "HOST-MACOS")
 """Findings that are of these accelerators themselves, and may name CUDA to say that it is not here."""
 _PYTHONS = ("INTERFACE-", "RELEASES-APART", "RELEASE-SUSPECTED", "INDEX-OFFERS", "PYTHON-NO-WHEEL")
-_INSTALLERS = ("UV-", "PIP-", "INDEX-", "WHEEL-", "PYTHON-NO-WHEEL", "BUILD-TORCH-FIRST", "BUILD-NEEDS-TORCH")
+_INSTALLERS = (
+    *("UV-", "PIP-", "INDEX-", "WHEEL-", "PYTHON-NO-WHEEL", "BUILD-TORCH-FIRST", "BUILD-NEEDS-TORCH"),
+    *("BUILD-STEP-FAILED",),
+)
 """Findings about an installer's work, whose causes name packages with CUDA code as an example."""
 _OF_NVIDIA = re.compile(
     r"\blib(?:cuda|cudart|cublas|cublasLt|cudnn|nvrtc|nvidia-ml|cusparse|cusolver|nccl)\.so[\d.]*"

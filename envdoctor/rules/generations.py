@@ -183,8 +183,9 @@ def _owner(view: View, wanted: Wanted) -> str:
         known = _known_to_have(view, libraries_with(view.matrix.folder, owner), owner.partition(".")[0])
         exporting = [n for n in known if _exports(view, n, owner.partition(".")[0])] or known
         meant = [n for n in exporting if _ever_had(view, n, owner, wanted.name)] or exporting
-        if len(meant) == 1:
-            return meant[0]
+        private = wanted.owner.startswith("_") and owner != wanted.owner
+        if len(meant) == 1 and (not private or view.facts.distribution(meant[0])):
+            return meant[0]  # what a class's name ends in may be a base of any library
     words = wanted.owner.rpartition(".")[2].lower().split("_")
     return next((name for name in STACK if name in words), "")
 

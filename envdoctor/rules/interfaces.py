@@ -145,7 +145,8 @@ def _here(view: View, missing: Missing) -> str:
     library = missing.library
     newer = turn_to(view, missing) == "Downgrade"
     if installed := view.version_text(library):
-        return f"{library} {installed} is installed{', which is newer: removed since' if newer else ''}"
+        older = ", an older release" if turn_to(view, missing) == "Upgrade" else ""
+        return f"{library} {installed} is installed{', which is newer: removed since' if newer else older}"
     if missing.spans[1:]:
         return f"the installed {library} is another"
     older = ", or older" if newer and missing.spans[0][0] > 0 else ""

@@ -10,6 +10,7 @@ from envdoctor.facts import ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_ranges import specifier_of
 from envdoctor.matrix.interface_records import load_record
+from envdoctor.rules.generations import asking_package
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.rules.view import View
 
@@ -25,6 +26,8 @@ def newer_model_finding(view: View, error: ErrorSeen) -> Finding | None:
     setting = view.facts.setting("model")
     if setting is None or not _MISFITS.search(error.exception):
         return None
+    if error.frames and asking_package(view, error.frames[-1]) not in ("", LIBRARY):
+        return None  # another library stopped, over something of its own
     family, since = next(_families(view, str(setting.value)), ("", ""))
     version = view.version(LIBRARY)
     if not since or (version is not None and version_satisfies(version, since)):

@@ -109,6 +109,7 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
         explains=(symptom.id,),
         prior=0.6,
         fallback=True,
+        follows=(f"{name.upper()}-*", f"ABI-{name.upper()}") if normalise(module) != name else (),
     )
 
 

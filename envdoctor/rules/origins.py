@@ -9,6 +9,7 @@ from envdoctor.commands import install_commands, pip_install
 from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.atlas import COMPILED, WARNINGS, Origin, load_atlas
+from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.asked import PYTHONS_OWN
 from envdoctor.rules.calendar import package_facts, standing_on_none
 from envdoctor.rules.foreign import foreign_backend
@@ -49,6 +50,13 @@ _SYSTEM = frozenset(
         "network is unreachable",
         "no route to host",
         "expected str bytes or os pathlike object not",
+        "arg is an empty sequence",
+        "is an empty sequence",
+        "max iterable argument is empty",
+        "min iterable argument is empty",
+        "object of type is not json serializable",
+        "list index out of range",
+        "division by zero",
     )
 )
 """What the C library says of a failed call, and Python of a path that is none."""
@@ -78,10 +86,14 @@ def is_of_system(template: str) -> bool:
 
 
 def _originals(view: View, found: Sequence[Origin]) -> list[Origin]:
-    """Return the most telling places, without those in libraries that stand on another of them: copies."""
+    """Return the most telling places, without those in libraries that stand on another of them: copies.
+
+    Of equals the one that most others are built on comes first.
+    """
     alike = [origin for origin in found if origin.letters == found[0].letters]
     libraries = standing_on_none(view, {origin.library for origin in alike})
-    return [origin for origin in alike if origin.library in libraries]
+    left = [origin for origin in alike if origin.library in libraries]
+    return sorted(left, key=lambda one: STACK.index(one.library) if one.library in STACK else len(STACK))
 
 
 def _is_of_another(view: View, origin: Origin, error: ErrorSeen) -> bool:

@@ -12,9 +12,11 @@ from envdoctor import lazy_re as re
 from envdoctor.commands import commands, pip_install
 from envdoctor.facts import ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.rules.build_libraries import exporting
 from envdoctor.rules.calendar import has_newer, is_recorded, package_facts
 from envdoctor.rules.foreign import foreign_backend
 from envdoctor.rules.generations import asking_package
+from envdoctor.rules.import_chains import package_of
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.messages import distinct
 from envdoctor.rules.newest import newest_ways
@@ -352,10 +354,12 @@ def _symbol(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told | No
     if _is_foreign(view, file):
         return None
     short = file.replace("\\", "/").rpartition("/")[2]
-    folders = file.replace("\\", "/").split("/")[:-1]
-    names = (distribution_of(view.matrix, folder) for folder in folders)
-    owner = next((name for name in names if package_facts(view, name)), "")
+    folder = package_of(file)
+    owner = distribution_of(view.matrix, folder) if folder and not folder.endswith(".so") else ""
+    owner = owner if package_facts(view, owner) else ""
     whose = f"{short} of {owner}" if owner else short
+    exports = exporting(view, symbol)
+    other = f"the {exports.what.removeprefix('the ')}" if exports else "the library"
     ways = [
         Remedy(
             "Let the copy that belongs to it come first, or alone: see which is loaded, and take a module"
@@ -367,9 +371,13 @@ def _symbol(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told | No
     if owner:
         text = f"Or upgrade {owner}, import it after what needs the real library, or uninstall it."
         ways.insert(0, Remedy(text, pip_install(owner, options="-U")))
+    if exports:
+        text = f"Bring {other} to the release that {short} was compiled with: install or upgrade it."
+        ways.insert(0, Remedy(text, exports.commands))
     return _Told(
-        f"{whose} does not fit the library it is loaded with",
-        f"{whose} has, or finds, no {symbol}: a stub or an older copy of a shared library stands before the"
+        f"{whose} does not fit {other} that it is loaded with",
+        (f"{symbol} is a name that {exports.what} has. {exports.note or ''} " if exports else "")
+        + f"{whose} has, or finds, no {symbol}: a stub or an older copy of a shared library stands before the"
         " right one (LD_LIBRARY_PATH, a module load, another package that was imported first), or the two"
         " were built for other releases.",
         tuple(ways),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import NamedTuple
 
 from envdoctor import lazy_re as re
 from envdoctor.errors import Unavailable
@@ -13,6 +12,7 @@ from envdoctor.matrix import Matrix
 from envdoctor.matrix.markers import decide
 from envdoctor.matrix.snapshot import Package, Requirement, Snapshot, load_snapshot
 from envdoctor.rules.ranges import parse_specifier, parse_version, version_satisfies
+from envdoctor.values import NamedTuple
 
 FEW = 3
 SHARE = 0.04

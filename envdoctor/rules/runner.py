@@ -9,7 +9,7 @@ from functools import cache, partial
 from envdoctor import lazy_re as re
 from envdoctor.errors import InputError, nearest
 from envdoctor.facts import MENDED, REPORTED, WISH, ErrorSeen, Facts, FactUnavailable
-from envdoctor.findings import Certainty, CheckResult, Finding, Outcome, Severity, order
+from envdoctor.findings import UNREAD, Certainty, CheckResult, Finding, Outcome, Severity, order
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.load import speaking
 from envdoctor.patterns import glob_matches
@@ -19,7 +19,6 @@ from envdoctor.rules.base import (
     NO_LINE,
     SENTENCES,
     UNEXPLAINED,
-    UNREAD,
     Listed,
     NotWhole,
     Skip,

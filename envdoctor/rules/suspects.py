@@ -59,6 +59,9 @@ class _Calls:
     importing: bool
 
 
+_MODULE = "<module>"
+
+
 def suspected_finding(view: View, error: ErrorSeen) -> Finding | None:
     """Return which releases to suspect of an error that libraries raise themselves; None for another.
 
@@ -84,9 +87,14 @@ def _calls(view: View, error: ErrorSeen) -> _Calls | None:
     if not packages or not packages[-1]:
         return None
     failing = packages[-1]
-    at_import = [name for name, frame in zip(packages, frames, strict=True) if frame.function == "<module>"]
+    at_import = [name for name, frame in zip(packages, frames, strict=True) if _imports(frame)]
     caller = next((name for name in reversed(packages) if name and name != failing), "")
-    return _Calls(failing, caller, any(at_import))
+    return _Calls(failing, caller, any(at_import) or frames[-1].function == _MODULE)
+
+
+def _imports(frame: Frame) -> bool:
+    """True for a module's own code where it imports; a script that is started calls there as well."""
+    return frame.function == _MODULE and (not frame.code or frame.code.startswith(("import ", "from ")))
 
 
 def _marked(view: View, error: ErrorSeen) -> _Calls | None:

@@ -37,6 +37,7 @@ from envdoctor.rules.weighing import KILLS, was_killed_after
 from envdoctor.rules.written_for import companions_finding, written_for_finding
 from envdoctor.values import replace
 
+UNMET = "REQUIREMENT-UNMET"
 _WEAK = frozenset({"cut", "logged", "said"})
 """Kinds of errors that tell only that something failed."""
 _FAREWELLS = frozenset({"__del__", "_exitfunc", "_run_exitfuncs", "_python_exit"})
@@ -126,12 +127,24 @@ def find_unexplained(
     if error is not None:
         asked = error.kind == "logged" and ASKED in view.facts.notes  # what a question quotes in passing
         for answer in _answers(view, error, checks):
+            follows = answer.follows + _unmet_in(view, error, answer, findings)
+            answer = replace(answer, follows=follows) if follows else answer
             yield replace(answer, severity=Severity.WARNING) if asked else answer
+
+
+def _unmet_in(view: View, error: ErrorSeen, answer: Finding, findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Return what a guess follows from: a package that failed is no release that another one requires."""
+    if answer.certainty is not Certainty.UNCERTAIN or not error.frames:
+        return ()
+    failing = {asking_package(view, frame) for frame in error.frames} - {""}
+    sure = (f for f in findings if f.id == UNMET and f.certainty is Certainty.CERTAIN and f.evidence)
+    known = any(f.evidence[-1].fact in failing and f.severity is not Severity.NOTE for f in sure)
+    return (UNMET,) if known else ()
 
 
 def _accounted_for(view: View, error: ErrorSeen, explained: set[str], findings: Sequence[Finding]) -> bool:
     """True where a finding explains the error; mere words are likely about what the facts show to fail."""
-    if any(_is_meant(one, error) or (error.kind == "said" and _fails(one)) for one in findings):
+    if any(_is_meant(one, error) or (error.kind == "said" and _is_told_of(one, error)) for one in findings):
         return True
     if explained & met_in(view, error):
         return True
@@ -157,8 +170,14 @@ def _is_sure(finding: Finding) -> bool:
     return finding.severity is Severity.ERROR and finding.certainty is Certainty.CERTAIN
 
 
-def _fails(finding: Finding) -> bool:
-    return finding.severity is Severity.ERROR and finding.certainty is not Certainty.UNCERTAIN
+def _is_told_of(finding: Finding, error: ErrorSeen) -> bool:
+    """True for a likely error, and for what is known against a card that the words name."""
+    if finding.severity is Severity.ERROR and finding.certainty is not Certainty.UNCERTAIN:
+        return True
+    cards = (e.value.partition(" (")[0].lower() for e in finding.evidence if e.fact == "gpu")
+    return finding.severity is not Severity.NOTE and any(
+        card and card in error.text.lower() for card in cards
+    )
 
 
 def _informs(matrix: Matrix, symptom: Symptom) -> bool:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from envdoctor import api
 from envdoctor.errors import InputError, nearest
 from envdoctor.memory.methods import METHODS
 from envdoctor.memory.recipes import TASKS, TRAINERS
 from envdoctor.memory.stated import StatedRun
+from envdoctor.values import NamedTuple
 
 Arguments = Mapping[str, Any]
 Schema = dict[str, Any]

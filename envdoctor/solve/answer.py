@@ -128,11 +128,19 @@ class PinSet(Shown):
         }
 
 
+def explained(goal: Goal, picks: Picks) -> Explained:
+    """Return an answer explained; it is kept, since who looks for gaps in it and who writes it both ask."""
+    last: Explained | None = goal.context.explained
+    if last is None or last.goal is not goal or last.picks is not picks:
+        last = goal.context.explained = Explained(goal, picks)
+    return last
+
+
 def solved(goal: Goal, picks: Picks) -> PinSet:
     """Return the answer for picks."""
-    explained = Explained(goal, picks)
+    told = explained(goal, picks)
     direct = {request.name for request in goal.requests if request.line}
-    pins = tuple(pin for pin in explained.pins() if pin.name not in direct)
+    pins = tuple(pin for pin in told.pins() if pin.name not in direct)
     installed = goal.context.installed
     changes = [
         Change(pin.name, installed[pin.name], pin.label)
@@ -145,8 +153,8 @@ def solved(goal: Goal, picks: Picks) -> PinSet:
         asked_words(goal),
         pins,
         tuple(changes),
-        notes=explained.notes(),
-        gaps=explained.gaps(),
+        notes=told.notes(),
+        gaps=told.gaps(),
         carried=goal.carried,
         options=goal.options,
         looked_up=tuple(sorted(goal.coverage.read.items())) if goal.coverage else (),

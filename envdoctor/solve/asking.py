@@ -12,7 +12,7 @@ from envdoctor.matrix.snapshot import Snapshot, load_snapshot
 from envdoctor.solve.coverage import Coverage
 from envdoctor.solve.goal import Goal, holding
 from envdoctor.solve.nodes import TORCH, Context, Options
-from envdoctor.solve.requests import Asked, Carried, Request, parse_day, parse_requests
+from envdoctor.solve.requests import Asked, Carried, Request, names_a_place, parse_day, parse_requests
 from envdoctor.target.resolve import Target, check_index_serves
 from envdoctor.values import dataclass
 
@@ -100,14 +100,22 @@ def without_uncovered(asked: Asked, coverage: Coverage) -> Asked:
 
 
 def direct_references(asked: Asked, snapshot: Snapshot) -> Asked:
-    """Carry what a URL or path gives; it is solved for as the release that it names, where that is known."""
+    """Carry what a URL or path gives; it is solved for as the release that it names, where that is known.
+
+    So is a release that the index does not have where a file names further places, one of which may have it.
+    """
     requests, carried = [], []
+    further = any(map(names_a_place, asked.options))
     for request in asked.requests:
+        package, public = snapshot.package(request.name), (request.exact or "").partition("+")[0]
+        known = package is not None and public in package.position
         if request.line:
-            package, public = snapshot.package(request.name), (request.exact or "").partition("+")[0]
-            known = package is not None and public in package.position
             request = request if known else replace(request, spec="")
             carried.append(_reference(request, public if known else ""))
+        elif further and public and package is not None and package.crawled and not known:
+            why = "the index has no such release; a place that its file names may have it"
+            carried.append(Carried(str(request), request.source, why))
+            request = replace(request, line=str(request), spec="")
         requests.append(request)
     return replace(asked, requests=tuple(requests), carried=(*asked.carried, *carried))
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from envdoctor.solve.goal import Goal
 from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.policy import Cost, Policy, behind
 from envdoctor.solve.problem import Demand, Literal, Nogood, bits_down, bits_of, demands_of
 from envdoctor.solve.rows import nogoods
+from envdoctor.values import NamedTuple
 
 ROUNDS = 20
 """So often the picks are looked through again, before a search is the shorter way."""
@@ -182,30 +183,40 @@ class _Reading:
 
     def _base(self, name: str) -> int:
         """Return the candidates of a package that stand beside all that is fixed."""
-        if name not in self._bases:
+        known = self._bases.get(name)
+        if known is None:
             node = self._node(name)
-            self._bases[name] = node.allowed & ~node.reserved & self.forced.get(name, -1)
-        return self._bases[name]
+            known = node.allowed & ~node.reserved & self.forced.get(name, -1)
+            self._bases[name] = known
+        return known
 
-    def _fits(self, name: str, bit: int, cuts: Mapping[str, int]) -> bool:
-        """True when what a candidate asks for can stand beside all that is fixed, and within cuts."""
+    def _fits(self, name: str, bit: int, cuts: Mapping[str, int]) -> bool | None:
+        """True when what a candidate asks for can stand within cuts; None where it cannot without them."""
+        beyond: tuple[str, int] | None = None
         for demand in self._asks(name, bit, ""):
-            if demand.name in self.fixed:
-                if not demand.mask >> self.fixed[demand.name] & 1:
-                    return False
+            other = demand.name
+            if other in self.fixed:
+                if not demand.mask >> self.fixed[other] & 1:
+                    return None
             elif not demand.limit:
-                left = demand.mask & cuts.get(demand.name, -1)
-                if not left & self._base(demand.name):
-                    return bool(self._node(demand.name).reserved & left and _stop())
-        return True
+                left = demand.mask & self._base(other)
+                if not left:
+                    return _stop() if self._node(other).reserved & demand.mask else None
+                cut = cuts.get(other, -1)
+                if beyond is None and not left & cut:
+                    beyond = other, demand.mask & cut
+        if beyond is None:
+            return True
+        return _stop() if self._node(beyond[0]).reserved & beyond[1] else False
 
     def _newest(self, name: str, cuts: Mapping[str, int]) -> int:
         """Return the newest candidate; those that cannot stand beside what is fixed are dropped for good."""
         for bit in bits_down(self._base(name) & cuts.get(name, -1)):
-            if not self._fits(name, bit, {}):
-                self._bases[name] &= ~(1 << bit)
-            elif self._fits(name, bit, cuts):
+            fits = self._fits(name, bit, cuts)
+            if fits:
                 return bit
+            if fits is None:
+                self._bases[name] &= ~(1 << bit)
         raise Unproven(() if self._base(name) else self._around(name))
 
     def _around(self, name: str) -> set[str]:

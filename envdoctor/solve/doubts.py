@@ -44,11 +44,14 @@ def _nogood(owner: Node, theirs: int, other: Node, lost: int, told: str, row: st
 
 def _of_imports(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[Nogood]:
     facts = context.matrix.generated("imports").get("facts", {})
-    keys = {name: version_key(node.version(bits[name])) for name, node in nodes.items()} if facts else {}
+    keys: dict[str, Key] = {}
     for importer in nodes:
         for line in facts[importer].split("\n") if importer in facts else ():
             provider, spans, what, lacking = line.split("\t")
-            if provider in nodes and _lies(keys[provider], lacking) and _lies(keys[importer], spans):
+            for name in (importer, provider):
+                if name not in keys and name in nodes:
+                    keys[name] = version_key(nodes[name].version(bits[name]))
+            if provider in keys and _lies(keys[provider], lacking) and _lies(keys[importer], spans):
                 owner, other = nodes[importer], nodes[provider]
                 theirs, lost = _between(owner, spans), _between(other, lacking)
                 told = (

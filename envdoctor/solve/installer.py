@@ -14,8 +14,7 @@ from envdoctor.matrix.snapshot import SDIST, Package, load_snapshot
 from envdoctor.solve.nodes import Context, Node, Options
 from envdoctor.solve.problem import Demand, demands_of
 from envdoctor.solve.versions import spec_mask
-from envdoctor.target.file_judge import FileJudge
-from envdoctor.target.resolve import target_of
+from envdoctor.target.file_judge import FileJudge, supposed_target
 
 PULLED = 80
 """Packages that an installation may pull along before it is given up as unforeseeable."""
@@ -33,7 +32,7 @@ class Installations:
     @cached_property
     def _context(self) -> Context | None:
         try:
-            snapshot, target = load_snapshot(self._matrix.folder), target_of(self._facts, self._matrix)
+            snapshot, target = load_snapshot(self._matrix.folder), supposed_target(self._facts, self._matrix)
         except EnvdoctorError:
             return None
         return Context(snapshot, self._matrix, target, Options(allow_source=True), target.stack.versions)

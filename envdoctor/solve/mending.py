@@ -21,7 +21,8 @@ from envdoctor.solve.prune import prune
 from envdoctor.solve.requests import Asked, Request
 from envdoctor.solve.rows import nogoods
 from envdoctor.specifiers import InvalidSpecifier, SpecifierSet
-from envdoctor.target.resolve import Target, check_index_serves, target_of
+from envdoctor.target.file_judge import supposed_target
+from envdoctor.target.resolve import Target, check_index_serves
 from envdoctor.values import dataclass
 
 RINGS = 3
@@ -62,7 +63,7 @@ class Demands:
 def mending_goal(facts: Facts, matrix: Matrix, demands: Demands) -> Goal:
     """Return the goal of demands on what `facts` say is installed; raises Unavailable."""
     requests = tuple(Request(n, (), "" if s == "*" else s, "remedy") for n, s in demands.pins.items())
-    target = target_of(facts, matrix)
+    target = supposed_target(facts, matrix)
     check_index_serves(target, matrix)
     installed = {n: v for n, v in target.stack.versions.items() if n not in demands.gone}
     options = options_of(Asked(requests), allow_source=True)
@@ -137,7 +138,7 @@ def has_wheel(matrix: Matrix, name: str, version: str | None) -> bool:
     place = package.position.get((version or "").partition("+")[0]) if package and package.crawled else None
     if package is None or place is None:
         return False
-    return any(file.tag != SDIST for file in package.files_of(place))
+    return any(file.tag != SDIST for file in package.files(package.set_of(place)))
 
 
 def _package(matrix: Matrix, name: str) -> Package | None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.markers import decide
@@ -18,7 +17,7 @@ from envdoctor.solve.versions import clauses, satisfies, spec_mask
 from envdoctor.target.cards import Card
 from envdoctor.target.file_judge import FileJudge
 from envdoctor.target.resolve import Target
-from envdoctor.values import dataclass
+from envdoctor.values import NamedTuple, cached_property, dataclass
 
 TORCH = "torch"
 _READ = {"demands", "wanted", "limits", "parts", "asked", "patterns", "told", "undeclared"}
@@ -85,6 +84,8 @@ class Context:
         self._before: Mapping[str, Node | None] = {}
         self.files = FileJudge(snapshot, target, self.options.allow_source)
         self._markers: dict[int, bool] = {-1: True}
+        self.explained: Any = None
+        """The last answer, explained (kept by `answer.py`)."""
         self.literals: dict[tuple[str, str, bool, bool], Any] = {}
         """Conditions of rows as the solver takes them, once read (by `rows.py`)."""
         self.forbidden: dict[frozenset[str], list[Any]] = {}
@@ -146,9 +147,10 @@ class Node:
         self.package, self.context = package, context
         self.demands: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         """What rows of requirements ask, once read (`problem.py` keeps them here)."""
-        self.wanted: dict[Any, Any] = {}
-        self.limits: dict[Any, Any] = {}
+        self.wanted: dict[str, Any] = {}
+        self.limits: dict[str, Any] = {}
         """What single requirements ask, always or if there is such a package, once read (by `problem.py`)."""
+        self.admitted: dict[str, int] = {}
         self.parts: dict[tuple[str, int], list[tuple[int, Any, Any]]] = {}
         """The candidates that share requirements, by extra and candidates, once read (by `problem.py`)."""
         self.asked: dict[tuple[str, int], Mapping[tuple[str, int, tuple[str, ...]], None]] = {}
@@ -235,6 +237,11 @@ class Node:
 
     def admits(self, spec: str) -> int:
         """Return the candidates that a specifier admits; the local label of an exact one names a build."""
+        if spec not in self.admitted:
+            self.admitted[spec] = self._admits(spec)
+        return self.admitted[spec]
+
+    def _admits(self, spec: str) -> int:
         mask = self.all
         for operator, bound in clauses(spec):
             public, _, label = bound.partition("+")
@@ -268,10 +275,8 @@ class Node:
 
     def pythons(self, place: int) -> list[str]:
         """Return what the files of a release ask of Python, as they write it."""
-        for versions, files in self.package.file_groups():
-            if versions >> place & 1:
-                return [self.context.snapshot.python(file.python)[0] for file in files if file.python >= 0]
-        return []
+        files = self.package.files(self.package.set_of(place))
+        return [self.context.snapshot.python(file.python)[0] for file in files if file.python >= 0]
 
     @cached_property
     def installed(self) -> int:
@@ -300,13 +305,12 @@ class Node:
         return list(self._read_version_bans())
 
     def _read_version_bans(self) -> Iterator[tuple[str, int]]:
-        package, options = self.package, self.context.options
+        package, options, name = self.package, self.context.options, self.name
         there = 0 if options.wished else self.installed
         kept = 1 << self.places[there.bit_length() - 1] if there else 0
         files = self.context.files.bars(package, options.cutoff)
-        pinned = sum(
-            1 << package.position[v] for n, v in options.exact if n == self.name and v in package.position
-        )
+        exact = [v for n, v in options.exact if n == name and v in package.position] if options.exact else ()
+        pinned = sum(1 << package.position[version] for version in exact)
         yield "yanked", package.yanked & ~pinned & ~kept
         newer = self._newer()
         yield "newer", newer & ~kept
@@ -350,7 +354,7 @@ class Node:
 
     def _hardware_bans(self) -> Iterator[Ban]:
         context = self.context
-        for row in context.matrix.rows(tables.PackageCapabilityRow):
+        for row in context.matrix.rows(tables.PackageCapabilityRow) if context.target.cards else ():
             if row.package == self.name:
                 for card in context.target.judged_cards:
                     if card.at_least(row.capability.major, row.capability.minor):

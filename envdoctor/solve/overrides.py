@@ -42,11 +42,11 @@ class _Facts(Snapshot):
             self._own[name] = plain and _Loosened(plain.name, self._open(plain), plain.tables, self)
         return self._own[name]
 
-    def _open(self, package: Package) -> dict[str, object]:
+    def _open(self, package: Package) -> dict[str, str]:
         """Return what is known of a package; one that is overridden has a last specifier that all meet."""
         if package.name not in self.extras:
             return package.raw
-        return {**package.raw, "S": "\n".join((*package.specs, f"0,{len(package.versions)} "))}
+        return {**package.raw, "S": ";".join((*package.specs, f"0,{len(package.versions)} "))}
 
     def loosened(self, told: Requirement) -> Requirement | None:
         """Return a requirement as it counts; None for one on what nobody is to have."""
@@ -62,8 +62,14 @@ class _Facts(Snapshot):
 class _Loosened(Package):
     facts: _Facts = field(repr=False)
 
-    def requirements(self, row: int, extra: str = "") -> list[Requirement]:
-        told = Package.requirements(self, row, extra)
+    def numbers(self, row: int, extra: str = "") -> list[str]:
+        told = Package.numbers(self, row, extra)
         if extra == LIMITS:
             return told
-        return [one for one in dict.fromkeys(map(self.facts.loosened, told)) if one is not None]
+        counted: dict[Requirement | None, str] = {None: ""}
+        for number in told:
+            counted.setdefault(self.wanted(number), number)
+        return [number for number in counted.values() if number]
+
+    def wanted(self, number: str) -> Requirement | None:
+        return self.facts.loosened(self.requirement(number))

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from envdoctor.solve.answer import Cause, Line, PinSet, Relaxation, asked_words, solved
+from envdoctor.solve.answer import Cause, Line, PinSet, Relaxation, asked_words, explained, solved
 from envdoctor.solve.goal import Goal, Picks, request_mask
 from envdoctor.solve.nodes import TORCH, Node, Options
 from envdoctor.solve.problem import bits_of
-from envdoctor.solve.reasons import Explained
 from envdoctor.solve.requests import PYTHON, Carried, Request
 from envdoctor.solve.solver import distinct, solve, solve_without_doubts
 from envdoctor.solve.versions import runs_on_python
@@ -156,7 +155,7 @@ def _widening(goal: Goal, way: Callable[[Goal], tuple[Goal, Picks | None]]) -> t
     for _ in range(WIDENINGS):
         if picks is None or goal.coverage is None:
             break
-        found = Explained(goal, picks)
+        found = explained(goal, picks)
         news = [found.uncovered and goal.coverage.widen(found.uncovered)]
         unread = {**found.passed_over, **found.unread}
         news.append(unread and goal.coverage.read_on(unread))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from envdoctor.matrix.snapshot import LIMITS
 from envdoctor.matrix.snapshot import Requirement as Wanted
 from envdoctor.solve.nodes import TORCH, Context, Node
 from envdoctor.solve.undeclared import undeclared
 from envdoctor.solve.variants import OWN_RUNTIME
-from envdoctor.values import dataclass
+from envdoctor.values import NamedTuple, dataclass
 
 
 @dataclass(frozen=True)
@@ -199,10 +198,10 @@ def _demands(
     key = row, extra, own_runtime, needed
     known = node.demands.get(key)
     if known is None:
-        told = _read_demands(node, node.package.requirements(row, extra), False)
-        if not extra and (limits := node.package.requirements(row, LIMITS)):
-            waived = node.context.options.waived
-            told += _read_demands(node, [w for w in limits if (node.name, w.name) not in waived], True)
+        told = _read_demands(node, node.package.numbers(row, extra), node.wanted, False)
+        if not extra and (numbers := node.package.numbers(row, LIMITS)):
+            limits, waived = _read_demands(node, numbers, node.limits, True), node.context.options.waived
+            told += [one for one in limits if (node.name, one.name) not in waived] if waived else limits
         if own_runtime:
             told = [demand for demand in told if not demand.name.startswith(OWN_RUNTIME)]
         read = (*told, *(() if extra else needed))
@@ -222,17 +221,15 @@ def needs_of(demands: Sequence[Demand]) -> Needs:
     return table
 
 
-def _read_demands(owner: Node, requirements: Iterable[Wanted], limit: bool) -> list[Demand]:
-    known = owner.limits if limit else owner.wanted
-    found = []
-    for wanted in requirements:
-        try:
-            demand = known[wanted]
-        except KeyError:
-            demand = known[wanted] = _demand(owner.context, limit, wanted)
-        if demand is not None:
-            found.append(demand)
-    return found
+def _read_demands(
+    owner: Node, numbers: Sequence[str], known: dict[str, Demand | None], limit: bool
+) -> list[Demand]:
+    """Return what requirements ask, by their numbers; most releases of a package have most in common."""
+    for number in [number for number in numbers if number not in known]:
+        package = owner.package
+        stated = package.requirement(number) if limit else package.wanted(number)
+        known[number] = None if stated is None else _demand(owner.context, limit, stated)
+    return [demand for number in numbers if (demand := known[number]) is not None]
 
 
 def _demand(context: Context, limit: bool, requirement: Wanted) -> Demand | None:

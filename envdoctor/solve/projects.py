@@ -183,15 +183,39 @@ def _pipfile(text: str, extras: Collection[str]) -> Lines:
 def _table_lines(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield poetry's and Pipfile's tables as requirement lines."""
     for name, told in table.items():
-        entry = told if isinstance(told, Mapping) else {"version": told}
-        if name.lower() == "python" or entry.get("optional"):
-            continue
-        extras = f"[{','.join(entry['extras'])}]" if entry.get("extras") else ""
-        marker = f" ; {entry['markers']}" if entry.get("markers") else ""
-        if place := _place(entry):
-            yield f"{name}{extras} @ {place}{marker}"
-        else:
-            yield f"{name}{extras}{_poetry_specifier(str(entry.get('version', '*')))}{marker}"
+        for one in told if isinstance(told, list) else [told]:
+            entry = one if isinstance(one, Mapping) else {"version": one}
+            if name.lower() == "python" or entry.get("optional"):
+                continue
+            extras = f"[{','.join(entry['extras'])}]" if entry.get("extras") else ""
+            where = " and ".join(_conditions(entry))
+            marker = f" ; {where}" if where else ""
+            if place := _place(entry):
+                yield f"{name}{extras} @ {place}{marker}"
+            else:
+                yield f"{name}{extras}{_poetry_specifier(str(entry.get('version', '*')))}{marker}"
+
+
+def _conditions(entry: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where a line of poetry's or a Pipfile's holds: by its marker, its Python and its platform.
+
+    Source: https://python-poetry.org/docs/dependency-specification/
+    """
+    if told := entry.get("markers"):
+        yield f"({told})"
+    for key, variable in (("python", "python_full_version"), ("platform", "sys_platform")):
+        parts = [part.strip() for part in str(entry.get(key, "")).split("||")]
+        if all(parts):
+            yield f"({' or '.join(_holding(variable, part) for part in parts)})"
+
+
+def _holding(variable: str, part: str) -> str:
+    """Return a marker that holds within bounds, such as `>=3.9,<3.12` or `!=darwin`."""
+    bounds = re.findall(r"([=!<>~]{0,3})\s*([^,=!<>~\s]+)", part)
+    if variable == "python_full_version":
+        bounds = [*clauses(_poetry_specifier(part))] if _is_specifier(_poetry_specifier(part)) else []
+    told = " and ".join(f"{variable} {operator or '=='} '{bound}'" for operator, bound in bounds)
+    return told or f"{variable} != ''"
 
 
 def _poetry_specifier(text: str) -> str:

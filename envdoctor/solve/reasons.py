@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 from envdoctor.matrix.driver_tables import architecture_row
 from envdoctor.matrix.snapshot import LIMITS
@@ -18,7 +17,7 @@ from envdoctor.solve.rows import conditions_of, nogoods
 from envdoctor.solve.undeclared import Undeclared, undeclared
 from envdoctor.solve.variants import OWN_RUNTIME, followers
 from envdoctor.solve.versions import satisfies
-from envdoctor.values import dataclass
+from envdoctor.values import NamedTuple, dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +56,7 @@ class Explained:
             name: node for name in sorted(picks.bits) if (node := goal.context.node(name)) is not None
         }
         self._uncovered: set[tuple[str, str, str]] = set()
+        self._admitted: dict[str, int] = {}
         self.edges = sorted(self._edges(), key=lambda edge: (edge.owner, edge.wanted.name))
         self._edges_on: dict[str, list[_Edge]] = {}
         for edge in self.edges:
@@ -321,13 +321,15 @@ class Explained:
 
         Not every installer heeds that.
         """
+        if node.name not in self._requests:
+            return
         newer = sum(ban.mask for ban in node.bans if ban.what == "python")
         for ban in node.bans:
             newer &= ~ban.mask if ban.what in ("yanked", "prerelease", "newer") else -1
-        for request in self._requests.get(node.name, ()):
+        for request in self._requests[node.name]:
             newer &= node.admits(request.spec)
         place = node.places[newer.bit_length() - 1] if newer else -1
-        if node.name in self._requests and place > node.places[bit]:
+        if place > node.places[bit]:
             python = ".".join(map(str, self.goal.context.target.python))
             told = node.pythons(place)
             bounds = {
@@ -393,6 +395,11 @@ class Explained:
 
     def _listed(self, node: Node) -> int:
         """Return the candidates that the requirements listed of a package admit."""
+        if node.name not in self._admitted:
+            self._admitted[node.name] = self._admitted_by_all(node)
+        return self._admitted[node.name]
+
+    def _admitted_by_all(self, node: Node) -> int:
         mask = node.all
         for edge in self._edges_on.get(node.name, ()):
             mask &= node.expand(node.package.spec_mask(edge.wanted.spec))

@@ -11,11 +11,18 @@ from pathlib import Path
 from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 from envdoctor.inputs import is_lock, read_input
-from envdoctor.solve.requests import Asked, Carried, Request, is_direct, parse_line, without_comment
+from envdoctor.solve.requests import (
+    Asked,
+    Carried,
+    Request,
+    is_direct,
+    names_a_place,
+    parse_line,
+    without_comment,
+)
 
 _NESTED = re.compile(r"(-r|--requirement|-c|--constraint)(?:[\s=]+|(?<=-[rc]))(\S.*)")
 _EDITABLE = re.compile(r"(?:-e|--editable)[\s=]+(\S.*)")
-_ELSEWHERE = re.compile(r"(-i|--index-url|--extra-index-url|-f|--find-links)(?:[\s=]+|(?<=-[if]))(\S+)")
 _OWN_OPTIONS = re.compile(r"\s--?[a-z][a-z-]*(?:[\s=]|$)")
 _HASH = re.compile(r"\s--hash[\s=]")
 _SCHEME = re.compile(r"[a-z]{1,20}://", re.IGNORECASE)
@@ -168,8 +175,8 @@ def _as_written(read: Carried | None, line: str) -> Carried | None:
 def _option(line: str, source: str) -> Asked:
     if line == "--pre":
         return Asked(options=(line,), prereleases=True)
-    if elsewhere := _ELSEWHERE.fullmatch(line):
-        if "download.pytorch.org" in elsewhere[2]:
+    if names_a_place(line):
+        if "download.pytorch.org" in line:
             return Asked(options=(line,))
         told = Carried(
             line, source, "what that place holds is not judged: versions are those of the own index", True

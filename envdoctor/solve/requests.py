@@ -22,10 +22,16 @@ _VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
 _REVISION = re.compile(r"@v?(\d+\.\d[a-z0-9.]*)(?:[#?&]|$)")
 _CREDENTIALS = re.compile(r"(?<=//)[^/@\s]+@")
 _COMMENT = re.compile(r"(?:^|\s)#")
+_PLACE = re.compile(r"(-i|--index-url|--extra-index-url|-f|--find-links)(?:[\s=]+|(?<=-[if]))(\S+)")
 _ARCHIVES = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tgz")
 _LONGEST = 4096
 PYTHON = "python"
 """The name of a constraint that a project sets for the Python it runs on."""
+
+
+def names_a_place(line: str) -> bool:
+    """True for a line of a requirements file that names an index or a place of files."""
+    return _PLACE.fullmatch(line) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from envdoctor.solve.nodes import Node
 from envdoctor.solve.versions import spec_mask
+from envdoctor.values import NamedTuple
 
 
 class Undeclared(NamedTuple):

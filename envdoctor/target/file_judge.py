@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from envdoctor.matrix.markers import clauses_hold
-from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, groups_of
+from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, groups_of, load_snapshot
 from envdoctor.matrix.verdicts import Verdicts, bar_of, verdicts_of
-from envdoctor.target.resolve import Target
+from envdoctor.target.resolve import Target, target_of
 from envdoctor.target.wheels import Wheels
 
+if TYPE_CHECKING:
+    from envdoctor.facts import Facts
+    from envdoctor.matrix import Matrix
+
 _SOURCE = str(SDIST)
+PYTHONS = ((3, 11), (3, 12), (3, 10), (3, 13), (3, 9), (3, 14))
+"""Which a text that tells no Python is taken to be of, where its releases install on several: most first."""
 
 
 class FileJudge:
@@ -108,6 +116,25 @@ class FileJudge:
         wheels = Wheels(self.target)
         found = {str(n) for n, tag in enumerate(self._snapshot.tags) if wheels.install(tag)}
         return {*found, _SOURCE} if self._allow_source else found
+
+
+def supposed_target(facts: Facts, matrix: Matrix) -> Target:
+    """Return the target that facts describe, with the Python that their releases are for if none is told."""
+    target = target_of(facts, matrix)
+    if facts.environment.python.get():
+        return target
+    snapshot = load_snapshot(matrix.folder)
+    told = ((snapshot.package(name), version) for name, version in target.stack.versions.items())
+    known = ((package, version.partition("+")[0]) for package, version in told if package)
+    places = ((package, package.position.get(version)) for package, version in known)
+    sets = [package.set_of(place) for package, place in places if place is not None]
+
+    def barred(python: tuple[int, ...]) -> int:
+        judge = FileJudge(snapshot, replace(target, python=python), False)
+        return sum(bool(judge.judge(number)) for number in sets)
+
+    python = next((one for one in PYTHONS if not barred(one)), None)
+    return replace(target, python=python or min(PYTHONS, key=barred))
 
 
 def _bits(mask: int) -> Iterator[int]:

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
-from typing import NamedTuple
 
 from envdoctor.rules.interface_lookup import DISTINCT
 from envdoctor.upgrading.uses import Condition, Place
-from envdoctor.values import dataclass
+from envdoctor.values import NamedTuple, dataclass
 
 _AUTO = (
     ("AutoConfig", "PreTrainedConfig"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
 
 from envdoctor.rules.interface_lookup import DISTINCT
+from envdoctor.values import NamedTuple
 
 
 class Kind(Enum):

@@ -172,6 +172,8 @@ def test_a_text_in_which_nothing_is_recognised_is_no_pass(diagnose: Diagnose) ->
     assert code == 3
     words = " ".join(out.split())
     assert "nothing in it was recognised" in words
+    assert words.startswith("! nothing was recognised")
+    assert "broke" not in words
     assert "readable are tracebacks" in words
 
 

@@ -269,3 +269,16 @@ def test_variables_are_set_as_the_machines_own_shell_takes_them() -> None:
     here, there = (planned(parse_paste(f"{place}{failed}", "", MATRIX.lexicon)) for place in ("", windows))
     assert here.commands == ("export PYTHONUTF8=1 LC_ALL=C.UTF-8",)
     assert there.commands == ("set PYTHONUTF8=1", "set LC_ALL=C.UTF-8")
+
+
+@pytest.mark.parametrize("own", [(3, 10, 13), (3, 12, 1), (3, 14, 0)])
+def test_what_mends_a_text_without_a_python_hangs_on_its_releases_and_not_on_our_own(
+    own: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No wheel of xformers 0.0.22 is for a Python after 3.11, and none of torch 2.0.1 either."""
+    text = "xformers 0.0.22 requires torch==2.0.1, but you have torch 2.3.0 which is incompatible.\n"
+    facts = parse_paste(text, "a log", MATRIX.lexicon)
+    told = diagnose_facts(facts, MATRIX)
+    monkeypatch.setattr("envdoctor.target.resolve.this_python", lambda: own)
+    again = diagnose_facts(facts, MATRIX)
+    assert (again.findings, again.plan) == (told.findings, told.plan)

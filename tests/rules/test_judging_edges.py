@@ -8,6 +8,7 @@ import pytest
 from declared import facts_of
 from packaging.version import Version
 
+from envdoctor.diagnosis import diagnose_facts
 from envdoctor.facts import (
     CudaVersion,
     Driver,
@@ -20,6 +21,7 @@ from envdoctor.facts import (
     Toolkit,
 )
 from envdoctor.matrix import load_matrix
+from envdoctor.pastes import parse_paste
 from envdoctor.rules.architectures import _known_since
 from envdoctor.rules.asked import Lack, Wanted
 from envdoctor.rules.asking_side import releases_without
@@ -321,3 +323,10 @@ def test_one_named_card_stands_for_all_that_a_run_is_on(
     sized = tuple(Gpu(n, "declared", name=name, memory_total_bytes=80 << 30) for n, name in enumerate(gpus))
     facts = replace(facts_of(settings={"gpus": told} if told else {}), gpus=Observed(sized, "declared"))
     assert card_of(View(facts, load_matrix())).count == count
+
+
+def test_a_card_that_is_merely_named_may_be_one_of_several() -> None:
+    text = "GPU: A100 80GB\n$ accelerate launch train.py\ntorch.OutOfMemoryError: CUDA out of memory.\n"
+    matrix = load_matrix()
+    found = diagnose_facts(parse_paste(text, "", matrix.lexicon), matrix).findings
+    assert "OOM-DATA-PARALLEL" in [finding.id for finding in found]

@@ -10,6 +10,8 @@ import pytest
 
 from envdoctor.cli import main
 from envdoctor.solve.request_files import read_requests
+from envdoctor.target.platforms import parse_platform
+from envdoctor.target.resolve import Target
 
 ON = ["--python-version", "3.11", "--platform", "x86_64-manylinux_2_35", "--offline"]
 
@@ -365,6 +367,41 @@ def test_options_go_along_as_they_stand(
     assert asked.options == (line,)
     assert [one.text for one in asked.carried if one.judged] == ([line] if judged_elsewhere else [])
     assert asked.prereleases is prereleases
+
+
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        (
+            '[{ version = "~=2.10.0", platform = "!=darwin" }, { version = "^2.9", platform = "darwin" }]',
+            "~=2.10.0",
+        ),
+        (
+            '[{ version = "2.9.1", python = ">=3.12 || <3.10" }, { version = "2.8.0", python = "~3.11" }]',
+            "==2.8.0",
+        ),
+        (
+            '{ version = ">=2.8", markers = "os_name == \'posix\' or os_name == \'nt\'", python = "*" }',
+            ">=2.8",
+        ),
+    ],
+)
+def test_poetrys_lines_hold_on_the_pythons_and_platforms_that_they_name(
+    told: str, asked: str, tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(f"[tool.poetry.dependencies]\ntorch = {told}\n")
+    environment = Target((3, 11), parse_platform("x86_64-manylinux_2_35")).marker_environment()
+    (request,) = read_requests(tmp_path / "pyproject.toml").under(environment).requests
+    assert request.spec == asked
+
+
+def test_a_release_that_a_named_place_may_have_is_not_judged(pin: Any) -> None:
+    asked = "numpy\ntorchaudio==9.9\n"
+    assert pin(asked).code == 1
+    answer = pin(f"--find-links https://example.com/wheels\n{asked}")
+    assert answer.code == 3
+    assert "numpy" in answer.pins
+    assert answer.carried()["torchaudio==9.9"] is False
 
 
 def test_what_uv_takes_from_a_place_is_not_looked_for_on_the_index(

@@ -134,6 +134,8 @@ class BuildLibraryRow(Row):
     """Names that a linker is given (`-lNAME`), `*` for any letters."""
     packages: tuple[Text, ...] = ()
     """Names by which CMake, pkg-config and Rust's crates ask for it, in any letters; `*` for any."""
+    symbols: tuple[Text, ...] = ()
+    """Names that it exports, mangled or as a linker tells them, `*` for any letters."""
     commands: tuple[Text, ...]
     """What installs it for building, one way each, the best first."""
     note: Text | None = None
