@@ -56,6 +56,10 @@ _MAY_COME = re.compile(
     r"(?:\w{1,12} ){0,3}$|\b(?:i|we) (?:suppose|guess|assume|presume|wonder)\b"
 )
 """How a hint speaks of what has not happened: `If out-of-memory occurs during capture, lower …`."""
+MENDED = re.compile(
+    r"(?i)^\s*[-*•+]\s+(?:\*\*)?(?:\[[\w ]{1,20}\]:?\s*)?(?:bug ?)?fix(?:e[sd])?\b(?! (?:me|this|it)\b)"
+)
+"""How a list of changes tells what is mended: `- Fix out-of-memory in evaluation`."""
 _MEANS = re.compile(r"(?i)^[\"'`*]{0,3},?\s?(?:means?|indicates?|is (?:raised|printed|shown) (?:when|if))\b")
 _MINE = re.compile(r"(?i)\b(?:i|we|my|me|our)\b")
 _ASKING = re.compile(
@@ -100,7 +104,7 @@ def mood_of(line: str, first: int, last: int, fenced: bool = False, denies: bool
     if _CODE.search(before) or _PASSED.search(line) or _SET_TO.match(after):
         return DENIED
     clause = _CLAUSE.split(before)[-1]
-    if _MAY_COME.search(clause):
+    if _MAY_COME.search(clause) or MENDED.match(line):
         return SUPPOSED  # a program's hint, too, tells what one may do then
     if fenced or is_logged(line) or _RAISED.match(line) or _SYSLOG.match(line):
         return PRINTED

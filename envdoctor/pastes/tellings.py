@@ -8,6 +8,7 @@ from functools import cache
 from envdoctor import lazy_re as re
 from envdoctor.facts import IN_WORDS, ErrorSeen, Symptom
 from envdoctor.matrix import tables
+from envdoctor.pastes.moods import MENDED
 from envdoctor.pastes.sentences import without_soundness
 from envdoctor.pastes.sightings import HEAD, Paste, Sighting, apart_from_blocks
 from envdoctor.pastes.warned import informs, is_logged
@@ -56,7 +57,7 @@ def told_error(paste: Paste, index: int, text: str, met: Sequence[str]) -> Sight
 def _paragraphs(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Yield the lines that a person wrote outside of code, in lower case."""
     for index, line, fenced in apart_from_blocks(lines[:HEAD]):
-        if not fenced and _is_written(line) and not _DENIED.search(line):
+        if not fenced and _is_written(line) and not (_DENIED.search(line) or MENDED.match(line)):
             yield index, without_soundness(_plain(line))
 
 

@@ -108,6 +108,7 @@ ASIDE = ("python", "nvidia-driver")
 _OTHERWISE = re.compile(r" --?(?:no-|index|extra-index|find-links|pre\b|force|e\b|r\b)|://")
 """Options with which pip does something else than to put in releases of the index."""
 _BOUND = re.compile(r"([<>=~!]+)\s*(\d+(?:\.\d+)*)")
+_LEAST = re.compile(r">=\s*(\d[\w.]*)")
 _EXACT = re.compile(r"(?<![\w.-])([A-Za-z0-9][\w.-]*)(?:\[[\w,-]+\])?==(\d[\w.+!]*)")
 
 _BACKEND = re.compile(r"--torch-backend=(?P<variant>cu\d{2,3}|cpu)\b")
@@ -181,7 +182,16 @@ class _Followed:
             return replace(remedy, text=f"{remedy.text} But {why}.")
         if held is remedy or not (plain or (held is None and _installs(remedy))):
             return held
-        return self._whole(remedy) or held
+        return self._whole(remedy) or held or (self._least(remedy) if plain else None)
+
+    def _least(self, remedy: Remedy) -> Remedy | None:
+        """Return a remedy held to the lowest releases that it admits, the nearest to what is there."""
+        bounds = {name: _LEAST.search(specifier) for name, specifier in remedy.pins.items()}
+        pins = {name: f"=={match[1]}" for name, match in bounds.items() if match}
+        versions = self._installations.foresee(pins) if len(pins) == len(bounds) else None
+        text = f"{remedy.text} Newer ones do not suit what else is here."
+        held = replace(remedy, text=text, commands=install_commands(pins), pins=pins)
+        return self._told(held, versions) if versions else None
 
     def _barred(self, remedy: Remedy) -> str:
         pins = read_advice(remedy).pins

@@ -13,6 +13,7 @@ from envdoctor.patterns import row_pattern
 from envdoctor.rules.asked import wanted_of
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import judge
+from envdoctor.rules.pairs import pair_remedies
 from envdoctor.rules.view import View
 
 
@@ -68,7 +69,7 @@ def _finding(view: View, row: tables.AttributeRow, symptom: Symptom) -> Finding:
         summary=f"{attribute}: {where if library else row.hint}",
         cause=f"The attribute {attribute} came or went with a release. {row.hint}".strip(),
         evidence=(*shown, Evidence(symptom.id, symptom.text, symptom.source)),
-        remedies=tuple(_remedies(row)),
+        remedies=tuple(_remedies(view, row)),
         certainty=Certainty.LIKELY
         if library and judge(view, library, having).holds is not False
         else Certainty.CERTAIN,
@@ -79,7 +80,9 @@ def _finding(view: View, row: tables.AttributeRow, symptom: Symptom) -> Finding:
     )
 
 
-def _remedies(row: tables.AttributeRow) -> Iterator[Remedy]:
+def _remedies(view: View, row: tables.AttributeRow) -> Iterator[Remedy]:
+    if asker := row.asked_by:
+        yield from (remedy for remedy in pair_remedies(view, asker) if asker in remedy.pins)
     if row.library:
         pins = {row.library: row.having}
         yield Remedy(f"Use a release of {row.library} that has it.", install_commands(pins), pins)

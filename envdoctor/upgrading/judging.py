@@ -219,9 +219,10 @@ class Judge:
             return by_rename(use, path, row, move)
         if self.renames.is_answered(path, move):
             return None
-        if found := self._by_row(use, move, module, module, name):
-            return found
         spans: Spans = record.names.get(module, {}).get(name, ()) if record else ()
+        there = record is not None and record.has(spans, move.new)
+        if not there and (found := self._by_row(use, move, module, module, name)):
+            return found
         spans = spans or (record.modules.get(path, ()) if record else ())
         made_up = record is not None and is_open(record, path, move)
         if record is not None and (made_up or stands(record, path, move)):

@@ -22,6 +22,8 @@ class AttributeRow(Row):
     """Its releases that have the attribute."""
     hint: str = ""
     """What else to do."""
+    asked_by: Package | None = None
+    """The companion of torch that asks for it as it is imported, where it is newer than torch."""
 
 
 @fact
