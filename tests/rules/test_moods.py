@@ -76,6 +76,7 @@ def test_a_failure_that_is_reported_in_words_alone_is_an_error(text: str) -> Non
     [
         "# How do I serve with lookahead?\nThe other command doesn't work because it wants a prompt.",
         "# Will it fit\nWould a 13B model fail to load on a card of 24 GB? It works fine on my 48 GB one.",
+        "# It learned\nThe final loss is 0.35 after an epoch, and all is well.",
         "Changes of this release:\n- Fix CUDA out of memory in evaluation\n- Add support for more cards",
         "# [Question]: which card\n- [x] I have searched the issues and could not find an answer to this.",
     ],
