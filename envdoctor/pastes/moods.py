@@ -51,7 +51,8 @@ _GUIDE = re.compile(
     r"\b(?:to|how to) (?:fix|avoid|solve|resolve|prevent)\b"
 )
 _MAY_COME = re.compile(
-    r"(?i)^\W{0,4}(?:if|in case|when(?:ever)?) (?:an? |the |you |there )?(?:[\w-]{1,20} ){0,4}$|"
+    r"(?i)^(?! {4}|\t)\W{0,4}(?:if|in case|when(?:ever)?) (?!i |we |my )"
+    r"(?:an? |the |you |there )?(?:[\w-]{1,20} ){0,4}$|"
     r"\b(?:may|might|could|can) (?:\w{1,12} ){0,2}(?:cause|lead to|result in|run into|trigger|raise|throw) "
     r"(?:\w{1,12} ){0,3}$|\b(?:i|we) (?:suppose|guess|assume|presume|wonder)\b"
 )
