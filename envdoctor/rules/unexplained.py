@@ -171,13 +171,12 @@ def _is_sure(finding: Finding) -> bool:
 
 
 def _is_told_of(finding: Finding, error: ErrorSeen) -> bool:
-    """True for a likely error, and for what is known against a card that the words name."""
-    if finding.severity is Severity.ERROR and finding.certainty is not Certainty.UNCERTAIN:
-        return True
+    """True for a likely error, and for one that hangs on a card that the words name."""
+    if finding.severity is not Severity.ERROR:
+        return False
     cards = (e.value.partition(" (")[0].lower() for e in finding.evidence if e.fact == "gpu")
-    return finding.severity is not Severity.NOTE and any(
-        card and card in error.text.lower() for card in cards
-    )
+    named = any(card and card in error.text.lower() for card in cards)
+    return named or finding.certainty is not Certainty.UNCERTAIN
 
 
 def _informs(matrix: Matrix, symptom: Symptom) -> bool:
