@@ -6,7 +6,7 @@ What no recorded interface answers is at least told with both packages and the r
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from packaging.version import Version
 
@@ -313,13 +313,16 @@ def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Re
     )
 
 
+def renames_of(view: View, library: str, is_meant: Callable[[str], bool]) -> list[RenameRow]:
+    """Return the rows by which such a name of a library goes by another."""
+    return [row for row in view.matrix.rows(RenameRow) if row.library == library and is_meant(row.old)]
+
+
 def _renamed(view: View, wanted: Wanted, owner: str) -> Iterator[Remedy]:
     """Name what an argument is called since, where a row knows it by the callable's name."""
     told = f"{wanted.owner.partition('.')[0]}({wanted.name})"
-    rows = view.matrix.rows(RenameRow) if wanted.lack is Lack.KEYWORD else ()
-    for row in rows:
-        if row.library == owner and row.old == told:
-            yield Remedy(f"Write {row.new} in its place: it goes by that name since {owner} {row.since}.")
+    for row in renames_of(view, owner, told.__eq__) if wanted.lack is Lack.KEYWORD else ():
+        yield Remedy(f"Write {row.new} in its place: it goes by that name since {owner} {row.since}.")
 
 
 def _belongs(view: View, wanted: Wanted) -> Iterator[Remedy]:

@@ -9,7 +9,6 @@ from packaging.version import Version
 from envdoctor import lazy_re as re
 from envdoctor.commands import commands, install_commands
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.matrix import tables
 from envdoctor.matrix.interface_homes import home_of
 from envdoctor.matrix.interface_ranges import places_of, specifier_of
 from envdoctor.matrix.interface_records import Spans
@@ -24,7 +23,7 @@ from envdoctor.rules.asking_side import (
 )
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
-from envdoctor.rules.generations import asking_package
+from envdoctor.rules.generations import asking_package, renames_of
 from envdoctor.rules.interface_lookup import (
     Missing,
     find_missing,
@@ -320,12 +319,12 @@ def _renamed(view: View, missing: Missing) -> Iterator[Remedy]:
         return
     owner = missing.wanted.owner.removesuffix(".__init__")
     told = {f"{owner}({missing.name})", f"{owner}.{missing.name}", f"{missing.module}.{missing.name}"}
-    rows = [row for row in view.matrix.rows(tables.RenameRow) if row.library == missing.library]
-    exact = [row for row in rows if row.old in told]
-    alike = [row for row in rows if missing.name and row.old.endswith(f"({missing.name})")]
-    for row in (exact or alike)[:1]:
+    rows = renames_of(view, missing.library, told.__contains__)
+    if not rows and missing.name:
+        rows = renames_of(view, missing.library, lambda old: old.endswith(f"({missing.name})"))
+    for row in rows[:1]:
         yield Remedy(f"Write {row.new} in its place: it goes by that name since.")
-    if not (exact or alike) and missing.module and missing.name:
+    if not rows and missing.module and missing.name:
         yield from _moved(view, missing)
 
 
