@@ -15,12 +15,13 @@ from envdoctor.commands import ANY, commands, install_commands, pip_install
 from envdoctor.findings import Evidence, Remedy
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.calendar import package_facts
+from envdoctor.rules.guard_facts import SEES_GPU, dtypes_in, known_of, variable_of
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.messages import distinct
 from envdoctor.rules.not_seen import ways_to_cuda
 from envdoctor.rules.ranges import parse_version, version_satisfies
 from envdoctor.rules.view import View
-from envdoctor.values import dataclass
+from envdoctor.values import dataclass, replace
 
 MOST = 3
 """Terms that are told, the innermost: the outer ones lead to the place, the last ones decide."""
@@ -134,7 +135,14 @@ class _Speaker:
     is_settings: bool
 
     def said(self, term: ast.expr, holds: bool) -> Said:
-        """Return a term in words."""
+        """Return a term in words, and what the facts show of it."""
+        told = self._worded(term, holds)
+        if told.holds is not None or isinstance(term, ast.BoolOp) or not (known := known_of(self.view, term)):
+            return told
+        shown = tuple(dict.fromkeys((*told.evidence, *known.shown)))
+        return replace(told, evidence=shown, holds=bool(known.value) == holds) if known.shown else told
+
+    def _worded(self, term: ast.expr, holds: bool) -> Said:
         if isinstance(term, ast.BoolOp):
             every = [self.said(*one) for value in term.values for one in _terms(value, holds)]
             parts = [part for part in every if part.holds is not False] or every
@@ -179,7 +187,7 @@ class _Speaker:
         if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod) and _constant(right) == 0:
             return self._divided(left, divides=holds)
         words = f"{_named(left)} {'is' if holds else 'is not'} {_named(right)}"
-        return Said(words, self._changed(left, right, holds))
+        return Said(words, self._changed(left, right, holds) or _in_dtype(left, right, holds))
 
     def _divided(self, term: ast.BinOp, divides: bool) -> Said:
         one, other = _named(term.left), _named(term.right)
@@ -200,7 +208,7 @@ class _Speaker:
         told = ", ".join(values) if values else _named(right)
         known = bool(values) and all(isinstance(one, ast.Constant) for one in right.elts)  # type: ignore[attr-defined]
         way = Remedy(f"Set {_named(left)} to one of {told}.")
-        ways = (way,) if known and not holds and self._is_given(left) else ()
+        ways = (way,) if known and not holds and self._is_given(left) else _in_dtype(left, right, holds)
         return Said(f"{_named(left)} is {'one' if holds else 'none'} of {told}", ways)
 
     def _ordered(self, left: ast.expr, operator: type[ast.cmpop], right: ast.expr) -> Said:
@@ -221,7 +229,7 @@ class _Speaker:
         if called in ("const_expr", "bool") and term.args:
             inner = next(_terms(term.args[0], holds))
             return self.said(*inner)
-        if called == "is_available" and "cuda" in _text(term.func):
+        if called in SEES_GPU and "cuda" in _text(term.func):
             words, ways = f"torch sees {'a' if holds else 'no'} GPU", () if holds else ways_to_cuda(self.view)
             return Said(words, ways, of_machine=not holds)
         if called in _CAPABLE and term.args and (wanted := _number(term.args[0])):
@@ -292,6 +300,8 @@ class _Speaker:
 
     def _is_given(self, node: ast.expr) -> bool:
         """True for what a user can change: an argument or a setting, or what the message itself names."""
+        if variable_of(node):
+            return True
         word, root = _last(node), _root(node)
         if not word or word.startswith("_"):
             return False
@@ -315,6 +325,20 @@ class _Speaker:
                 else f"Set {_named(left)} to {told}."
             ),
         )
+
+
+def _in_dtype(left: ast.expr, right: ast.expr, holds: bool) -> tuple[Remedy, ...]:
+    """Return how another type of numbers is had, where a value's type is held against some."""
+    types = list(dict.fromkeys(dtypes_in(right)))
+    if not types or not _last(left).endswith("dtype"):
+        return ()
+    told = " or ".join(types)
+    asked = f"another type than {told}" if holds else told
+    text = (
+        f"Give {_named(left)} as {asked}: by the dtype (torch_dtype) with which the model is loaded, by bf16"
+        " or fp16 of the run, or converted beforehand (.to())."
+    )
+    return (Remedy(text),)
 
 
 def _at_its_path(called: str, asked: str) -> tuple[Remedy, ...]:
@@ -425,7 +449,9 @@ def _root(node: ast.expr) -> str:
 
 
 def _named(node: ast.expr) -> str:
-    """Return what a node is called: without `self`, lengths and shapes in words."""
+    """Return what a node is called: without `self`, lengths, shapes and variables in words."""
+    if name := variable_of(node):
+        return f"the environment variable {name}"
     if key := _key_of(node):
         owner = node.func if isinstance(node, ast.Call) else node
         parent = _key_of(owner.value) if isinstance(owner, ast.Attribute | ast.Subscript) else ""

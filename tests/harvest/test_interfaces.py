@@ -86,6 +86,16 @@ def test_a_decorator_that_renames_still_takes_the_former_name() -> None:
     assert scanned(files).keywords == {"spin:rate", "spin:speed", "spin:~1", "spin:!speed"}
 
 
+def test_a_decorator_s_own_words_are_no_former_names() -> None:
+    source = (
+        b"@deprecate_kwarg(old_name='rate', new_name='speed', removed_version='later',"
+        b" additional_message='really')\ndef spin(speed): ...\n"
+    )
+    told = scanned({"gizmo/__init__.py": source}).keywords
+    assert not told & {"spin:old_name", "spin:removed_version", "spin:additional_message"}
+    assert {"spin:rate", "spin:speed"} <= told
+
+
 def test_a_stub_tells_what_its_file_makes_when_it_is_loaded() -> None:
     files = {
         "gizmo/button.py": b"class Block: ...\nclass Button(Block):\n    EVENTS = [click]\n",
