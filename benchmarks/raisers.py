@@ -44,6 +44,8 @@ from envdoctor.rules.raisers import FACT, LAST
 from envdoctor.rules.ranges import parse_version
 
 _HEAD = "Traceback (most recent call last)"
+_CHILD = "ChildFailedError"
+"""How a launcher reports that what it started failed: that raised elsewhere."""
 _LINE = re.compile(r'File ["“]([^"”\n]{1,400})["”]')
 _INSTALLED = re.compile(r"(?:site|dist)-packages[/\\]([\w.]+)")
 _OWN = re.compile(
@@ -87,7 +89,8 @@ class Count:
 
 def raisers_of(text: str, matrix: Matrix) -> list[str]:
     """Return the package of the innermost line of each traceback, read by its letters alone."""
-    found = (raiser_of(_LINE.findall(part), matrix) for part in text.split(_HEAD)[1:])
+    parts = (part for part in text.split(_HEAD)[1:] if _CHILD not in part)
+    found = (raiser_of(_LINE.findall(part), matrix) for part in parts)
     return list(dict.fromkeys(filter(None, found)))
 
 
