@@ -3,8 +3,8 @@
     python benchmarks/diagnose.py [--runs 15] [--torch-python PYTHON] [--lines]
 
 Medians of whole processes, their modules compiled to bytecode as an installer leaves them; the ratio to
-`python -m torch.utils.collect_env` where a torch is given. With `--lines` alone what a line costs that no rule
-accounts for, and one that a rule knows, beside a text without one.
+`python -m torch.utils.collect_env` where a torch is given. With `--lines` alone what a line costs that no
+rule accounts for, and one that a rule knows, beside a text without one.
 """
 
 from __future__ import annotations

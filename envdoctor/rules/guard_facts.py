@@ -8,10 +8,12 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from envdoctor import lazy_re as re
 from envdoctor.findings import Evidence
 from envdoctor.rules.arch import UNAVAILABLE
+from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.view import View, cards, quoted, symptoms, torch_build
 from envdoctor.values import dataclass
 
@@ -35,6 +37,9 @@ SEES_GPU = frozenset({"is_available", "is_torch_cuda_available", "is_cuda_availa
 _BUILDS = {"is_cuda": ("cuda",), "is_rocm": ("rocm",), "is_hip": ("rocm",), "is_cuda_alike": ("cuda", "rocm")}
 _COMPARES: dict[type[ast.cmpop], Callable[[object, object], bool]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Is: operator.eq, ast.IsNot: operator.ne,
+}  # fmt: skip
+_ORDERS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
 
 
@@ -109,7 +114,10 @@ def _compared(view: View, left: ast.expr, compared: ast.cmpop, right: ast.expr) 
     shown = (*one.shown, *other.shown)
     if among and isinstance(other.value, tuple):
         return Known((one.value in other.value) == isinstance(compared, ast.In), shown)
-    asked = _COMPARES.get(type(compared))
+    ordered = all(isinstance(each.value, int | float) for each in (one, other)) or (
+        isinstance(one.value, tuple) and isinstance(other.value, tuple)
+    )
+    asked = _COMPARES.get(type(compared)) or (_ORDERS.get(type(compared)) if ordered else None)
     return Known(asked(one.value, other.value), shown) if asked else None
 
 
@@ -153,6 +161,8 @@ def _of_device(view: View, node: ast.expr) -> Known | None:
     if called in _BUILDS and isinstance(variant, str):
         kind = next((one for one in ("cpu", "rocm", "xpu") if variant.startswith(one)), "cuda")
         return Known(kind in _BUILDS[called], build)
+    if ast.unparse(node).startswith("hasattr(torch._C, '_cuda_") and isinstance(variant, str):
+        return Known(variant != "cpu", build)
     lowest = view.lowest_capability()
     if called == "is_bf16_supported" and lowest:
         return Known(float(str(lowest)) >= HALF_FROM, cards(view.gpus.get() or ()))
@@ -178,6 +188,8 @@ def _of_system(view: View, node: ast.expr) -> Known | None:
     text = ast.unparse(node)
     if text in names:
         return Known(_alike(names[text]), (Evidence("system", system, "the facts"),))
+    if text == "sys.version_info" and (python := parse_version(view.python.get() or "")):
+        return Known(python.release, (Evidence("Python", str(python), "the facts"),))
     arch = host.arch.get() if text == "platform.machine()" else None
     return Known(_alike(arch), (Evidence("architecture", arch, "the facts"),)) if arch else None
 

@@ -86,17 +86,18 @@ class Said:
     """What the facts say of it; None where they do not tell."""
 
 
-def said_of(view: View, guard: str, message: str, function: str = "") -> tuple[Said, ...]:
+def said_of(view: View, guard: str, message: str, function: str = "", library: str = "") -> tuple[Said, ...]:
     """Return what a condition says, its last terms; empty where it is cut off or no Python.
 
-    `function`: where it stands; what a class of settings calls its own is given by the user.
+    `function`: where it stands; what a class of settings calls its own is given by the user. `library`: whose
+    it is; what it asks for by its own name is a part of it, of which the facts do not tell.
     """
     try:
         tree = ast.parse(guard, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     terms = list(_terms(tree, holds=True))[-MOST:]
-    speaker = _Speaker(view, message, bool(_SETTINGS.search(function)))
+    speaker = _Speaker(view, message, bool(_SETTINGS.search(function)), library)
     told = [speaker.said(term, holds) for term, holds in terms if _is_told(term)]
     return tuple({one.words: one for one in told}.values())
 
@@ -133,6 +134,7 @@ class _Speaker:
     view: View
     message: str
     is_settings: bool
+    library: str = ""
 
     def said(self, term: ast.expr, holds: bool) -> Said:
         """Return a term in words, and what the facts show of it."""
@@ -259,7 +261,7 @@ class _Speaker:
     def _package(self, word: str, asked: str, present: bool) -> Said:
         """Say whether a package is there, and what of that the facts show."""
         name = distribution_of(self.view.matrix, word.lower())
-        if package_facts(self.view, name) is None and name not in STACK:
+        if name == self.library or (package_facts(self.view, name) is None and name not in STACK):
             return Said(f"{word.lower()} is {'there' if present else 'not there'}")
         there = self._is_there(name, asked)
         holds = None if there is None else there == present

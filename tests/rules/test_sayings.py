@@ -213,6 +213,10 @@ def test_a_condition_s_terms_are_said(guard: str, words: str) -> None:
         ("model_config.dtype not in (torch.bfloat16, torch.float32)", "vllm serve x --dtype float16",
          "model_config.dtype is none of torch.bfloat16, torch.float32", True),
         ("q.dtype == torch.float16", "vllm serve x --dtype float16", "q.dtype is torch.float16", None),
+        ("sys.version_info >= (3, 12)", "Python version: 3.12.4", "sys.version_info is at least (3, 12)",
+         True),
+        ("not hasattr(torch._C, '_cuda_getDeviceCount')", "torch==2.6.0+cpu",
+         "torch._C has no _cuda_getDeviceCount", True),
         ("sys.platform == 'win32'", "OS: Microsoft Windows 11", "sys.platform is 'win32'", True),
     ],
 )  # fmt: skip
@@ -225,6 +229,18 @@ def test_the_facts_say_whether_a_condition_holds(guard: str, listed: str, words:
     matrix = load_matrix()
     (said,) = said_of(View(parse_paste(listed, "", matrix.lexicon), matrix), guard, "a message")
     assert (said.words, said.holds) == (words, holds)
+
+
+def test_a_library_that_speaks_is_there_whatever_part_of_it_is_not() -> None:
+    from envdoctor.matrix import load_matrix
+    from envdoctor.pastes import parse_paste
+    from envdoctor.rules.guards import said_of
+    from envdoctor.rules.view import View
+
+    matrix = load_matrix()
+    view = View(parse_paste("autoawq==0.2.2", "", matrix.lexicon), matrix)
+    (said,) = said_of(view, "not AWQ_INSTALLED", "a message", library="autoawq")
+    assert (said.words, said.holds) == ("awq is not there", None)
 
 
 def test_where_a_condition_holds_the_releases_before_it_are_a_way_out() -> None:
