@@ -49,6 +49,8 @@ class Known:
 
     value: object
     shown: tuple[Evidence, ...] = ()
+    sure: bool = True
+    """False for a setting: what was stated may be overridden where it runs."""
 
 
 def known_of(view: View, node: ast.expr) -> Known | None:
@@ -60,7 +62,7 @@ def known_of(view: View, node: ast.expr) -> Known | None:
             return _all_of(view, some)
         case ast.UnaryOp(op=ast.Not(), operand=inner):
             told = known_of(view, inner)
-            return told and Known(not told.value, told.shown)
+            return told and Known(not told.value, told.shown, told.sure)
         case ast.Compare(left=left, ops=[compared], comparators=[right]):
             return _compared(view, left, compared, right)
         case ast.Call(func=ast.Attribute(value=owner, attr="lower" | "strip"), args=[]):
@@ -100,7 +102,8 @@ def _all_of(view: View, nodes: list[ast.expr]) -> Known | None:
     told = [known_of(view, one) for one in nodes]
     known = [one for one in told if one is not None]
     shown = tuple(evidence for one in known for evidence in one.shown)
-    return Known(tuple(one.value for one in known), shown) if len(known) == len(told) else None
+    sure = all(one.sure for one in known)
+    return Known(tuple(one.value for one in known), shown, sure) if len(known) == len(told) else None
 
 
 def _compared(view: View, left: ast.expr, compared: ast.cmpop, right: ast.expr) -> Known | None:
@@ -111,14 +114,14 @@ def _compared(view: View, left: ast.expr, compared: ast.cmpop, right: ast.expr) 
     one, other = known_of(view, left), known_of(view, right)
     if one is None or other is None or not (one.shown or other.shown):
         return None
-    shown = (*one.shown, *other.shown)
+    shown, sure = (*one.shown, *other.shown), one.sure and other.sure
     if among and isinstance(other.value, tuple):
-        return Known((one.value in other.value) == isinstance(compared, ast.In), shown)
+        return Known((one.value in other.value) == isinstance(compared, ast.In), shown, sure)
     ordered = all(isinstance(each.value, int | float) for each in (one, other)) or (
         isinstance(one.value, tuple) and isinstance(other.value, tuple)
     )
     asked = _COMPARES.get(type(compared)) or (_ORDERS.get(type(compared)) if ordered else None)
-    return Known(asked(one.value, other.value), shown) if asked else None
+    return Known(asked(one.value, other.value), shown, sure) if asked else None
 
 
 def _alike(value: object) -> object:
@@ -207,7 +210,7 @@ def _of_settings(view: View, node: ast.expr) -> Known | None:
     if (setting := next(stated, None)) is None:
         return None
     shown = Evidence(setting.native_key or setting.key, setting.value, setting.source)
-    return Known(_read(setting.value), (shown,))
+    return Known(_read(setting.value), (shown,), sure=False)
 
 
 def _read(text: str) -> object:

@@ -141,8 +141,10 @@ class _Speaker:
         told = self._worded(term, holds)
         if told.holds is not None or isinstance(term, ast.BoolOp) or not (known := known_of(self.view, term)):
             return told
-        shown = tuple(dict.fromkeys((*told.evidence, *known.shown)))
-        return replace(told, evidence=shown, holds=bool(known.value) == holds) if known.shown else told
+        met = bool(known.value) == holds
+        if not known.shown or not (met or known.sure):
+            return told
+        return replace(told, evidence=tuple(dict.fromkeys((*told.evidence, *known.shown))), holds=met)
 
     def _worded(self, term: ast.expr, holds: bool) -> Said:
         if isinstance(term, ast.BoolOp):
