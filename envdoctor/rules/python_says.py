@@ -232,9 +232,9 @@ def _module(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told | No
         )
     return _Told(
         f"{top} is there, but has no {top}{rest}",
-        f"{top}{rest} is not in the {top} that is imported: the code that asks (a recipe, example or config) is"
-        " of another time than this release. An older one may have had it (moved, renamed or taken out since),"
-        " or it is newer and unreleased, on the main branch alone. Else its installation left out"
+        f"{top}{rest} is not in the {top} that is imported: the code that asks (a recipe, example or config)"
+        " is of another time than this release. An older one may have had it (moved, renamed or taken out"
+        " since), or it is newer and unreleased, on the main branch alone. Else its installation left out"
         f" subpackages, or a file or folder {top} of one's own is imported in its place.",
         (
             Remedy(
@@ -242,8 +242,8 @@ def _module(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told | No
                 commands("python -c {}", f"import {top}; print({top}.__path__)"),
             ),
             Remedy(
-                f"Upgrade {name} (from source or a nightly build where the code is of its main branch), pin the"
-                " older release where a new one took it out, or take the example of the installed release.",
+                f"Upgrade {name} (from source or a nightly build where the code is of its main branch), pin"
+                " the older release where a new one took it out, or take the example of the installed one.",
                 pip_install(name, options="-U") if is_recorded(view, name) else (),
             ),
             Remedy(

@@ -43,7 +43,8 @@ _EXCLUDE = re.compile(
 )
 _ON_PYTHON = re.compile(
     r"(?i)\b(?:fail|crash|break|broken|error|not (?:work|support|run)|n['’]t (?:work|support|run)|"
-    r"(?:occur|happen|appear)s?(?: only)?)\w{0,4}\b[^.;]{0,40}? (?:on|with|under|in|for) python ?3\.(\d{1,2})\b"
+    r"(?:occur|happen|appear)s?(?: only)?)\w{0,4}\b[^.;]{0,40}? (?:on|with|under|in|for) python ?"
+    r"3\.(\d{1,2})\b"
 )
 _UNSET = re.compile(
     r"(?i)\b(?:if|when|because|since) (?:the )?[`'\"]{0,2}(\w{2,40}_\w{2,40})[`'\"]{0,2} (?:is|was) "
