@@ -53,6 +53,11 @@ _OVER = re.compile(
     r"(?i)\b(?:fixe[sd]|solve[sd]|resolve[sd]|works? now|now works?|no (?:more )?(?:problem|issue|error))"
 )
 """Words by which an upgrade is told that mended something."""
+_OUTGROWN = re.compile(
+    r"(?i)(?:\b(?:not |in)compatible with|n['’]t (?:work|run) with|\bn(?:o|['’])t support)\b[^.;\n]{0,20}"
+    r"\b(?:latest|newer|newest|recent|current)\b|不(?:兼容|支持)最?新"
+)
+"""Words by which a release is told to be behind what has come since."""
 _RELEASES = 3
 """How many blamed packages are told."""
 
@@ -212,6 +217,9 @@ def _remedies(view: View, blame: Blame, error: ErrorSeen) -> Iterator[Remedy]:
     told = parse_version(failing) if failing else None
     if blame.op.startswith("<") and told:
         yield _pinned(name, f"{'>=' if blame.op == '<' else '>'}{failing}", f"Raise {name}.")
+        return
+    if told and not blame.working and _OUTGROWN.search(blame.symptom.text):
+        yield _pinned(name, f">{told.public}", f"Raise {name}: it is told to be behind what has come since.")
         return
     if blame.working:
         yield _pinned(name, f"=={blame.working}", f"Take the {name} that the text says worked.")
