@@ -80,7 +80,8 @@ def variable_of(node: ast.expr) -> str:
             return name
         case ast.Attribute(value=ast.Name(id="envs"), attr=name):
             return name
-    return ""
+        case _:
+            return ""
 
 
 def _reads_variable(function: ast.expr) -> bool:
@@ -89,7 +90,8 @@ def _reads_variable(function: ast.expr) -> bool:
             return True
         case ast.Attribute(value=owner, attr="get"):
             return _is_environ(owner)
-    return False
+        case _:
+            return False
 
 
 def _is_environ(node: ast.expr) -> bool:
@@ -178,7 +180,8 @@ def _called(node: ast.expr) -> str:
             return name
         case ast.Attribute(value=ast.Attribute(attr="version"), attr="hip"):
             return "is_rocm"
-    return ""
+        case _:
+            return ""
 
 
 def _of_system(view: View, node: ast.expr) -> Known | None:
@@ -228,7 +231,8 @@ def _of_dtype(_view: View, node: ast.expr) -> Known | None:
     match node:
         case ast.Attribute(value=ast.Name(id="torch"), attr=name) if name in _DTYPES or "float8" in name:
             return Known(_alike(name))
-    return None
+        case _:
+            return None
 
 
 _TELLERS = (_of_environment, _of_device, _of_system, _of_settings, _of_dtype)
@@ -241,3 +245,5 @@ def dtypes_in(node: ast.expr) -> Iterator[str]:
             case ast.Attribute(value=ast.Name(id="torch"), attr=name) | ast.Constant(value=str(name)):
                 if _alike(name) in _DTYPES.values() or "float8" in name or "fp8" in name:
                     yield name
+            case _:
+                pass
