@@ -170,7 +170,7 @@ def _zero(
         buckets = 2 * sizes.reduce_bucket * (2 if sizes.overlap_comm else 1)
         buckets = min(buckets, 4 * parts.elements) if not sizes.contiguous_gradients else buckets
         gradients = 0 if offload_optimizer else 2 * elements
-        # of what this rank keeps the norm is taken in fp64, one tensor after the other, before the step's copies
+        # the norm of what this rank keeps is taken in fp64, one tensor after the other, before the step
         largest = max((n for n, _ in (*parts.trained, *parts.copies)), default=0)
         norm = rounded(8 * min(largest, elements))
         step = 0 if offload_optimizer else max(2 * elements + 4 * elements, norm)
