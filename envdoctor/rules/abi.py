@@ -66,14 +66,21 @@ def _owner(view: View, symptom: Symptom) -> str:
     for row in view.matrix.rows(tables.ExtensionRow):
         if any(glob_matches(path, glob) for glob in row.libraries):
             return row.id
-    return _ANY
+    return _only_one_told(view) or _ANY
+
+
+def _only_one_told(view: View) -> str:
+    """Return the one extension that is told to be there, where the line leaves its library out."""
+    told = [row for row in view.matrix.rows(tables.ExtensionRow) if view.installed(row.package)]
+    return told[0].id if len({row.package for row in told}) == 1 else ""
 
 
 def _path(view: View, symptom: Symptom) -> str:
     """Return the library as it is told: a title leaves its folder out, the error line below has it."""
     symbol = symptom.captured.get("symbol")
-    shown = (error.text for error in view.facts.errors if symbol and symbol in error.text)
-    return " ".join((symptom.captured.get("lib", ""), symptom.text, *shown))
+    errors = [error for error in view.facts.errors if symbol and symbol in error.text]
+    asked = (f"{frame.file} {frame.code}" for error in errors for frame in error.frames[-1:])
+    return " ".join((symptom.captured.get("lib", ""), symptom.text, *(e.text for e in errors), *asked))
 
 
 def _package_at(view: View, seen: Sequence[Symptom]) -> str:
@@ -183,7 +190,7 @@ def _remedies(
             ("uv pip install --reinstall torch==2.6.0 --torch-backend=cu124",),
         )
     if package == "flash-attn":
-        yield from _flash_attn_remedies(view)
+        yield from flash_attn_remedies(view)
     else:
         paired = list(pair_remedies(view, package))
         yield from [] if any(remedy.pins for remedy in paired) else _required_torch(view, package)
@@ -210,7 +217,8 @@ def _required_torch(view: View, package: str) -> Iterator[Remedy]:
             yield Remedy(text, pip_install(f"torch{spec}"), {"torch": spec})
 
 
-def _flash_attn_remedies(view: View) -> Iterator[Remedy]:
+def flash_attn_remedies(view: View) -> Iterator[Remedy]:
+    """Yield the releases of flash-attn with a wheel for this torch, and the torch that its own are for."""
     torch, version = view.torch_minor, view.version("flash-attn")
     glibc = parse_version(view.facts.host.glibc.get() or "")
     python = parse_version(view.python.get() or "")
