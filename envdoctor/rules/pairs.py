@@ -8,7 +8,7 @@ from functools import partial
 from packaging.version import Version
 
 from envdoctor.commands import commands, pip_install
-from envdoctor.facts import Distribution, Symptom
+from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.load import Matrix
@@ -38,9 +38,6 @@ _XFORMERS_REMEDIES = (
         ("pip uninstall -y xformers",),
     ),
 )
-_PINNING = ("sglang", "vllm")
-"""Engines whose releases pin torch and compiled packages beside it, each exactly."""
-_RUNTIME_EXTRAS = ("srt", "all")
 PAIRED = ("vllm", "xformers", "torchvision", "torchaudio", "torchao", "torchtext", "torchcodec")
 
 
@@ -89,7 +86,7 @@ def _is_release(view: View, package: str) -> bool:
 
 def installed_pair(view: View, package: str) -> TorchPair | None:
     """Return the recorded pair of the installed version of a package."""
-    pairs = _pairs(view, package)
+    pairs = pairs_of(view.matrix, package)
     return next((pair for pair in pairs if judge(view, package, pair.versions).holds), None)
 
 
@@ -173,7 +170,7 @@ def _same_minor(spec: str) -> str:
 
 def pair_remedies(view: View, package: str) -> Iterator[Remedy]:
     """Yield both ways to a fitting pair: another version of the package, or the torch it was built for."""
-    fitting = [p for p in _pairs(view, package) if judge(view, "torch", p.torch).holds]
+    fitting = [p for p in pairs_of(view.matrix, package) if judge(view, "torch", p.torch).holds]
     if fitting and judge(view, package, fitting[-1].versions).holds is not True:
         pair = fitting[-1]
         yield Remedy(
@@ -258,35 +255,6 @@ def pairs_of(matrix: Matrix, package: str) -> tuple[TorchPair, ...]:
         for row in matrix.rows(tables.TorchPairRow)
         if row.package == package
     )
-
-
-def _pairs(view: View, package: str) -> tuple[TorchPair, ...]:
-    """Return the pairs of a package; where no row has them, those that releases pin by their metadata."""
-    known = pairs_of(view.matrix, package)
-    compiled = any(row.package == package for row in view.matrix.rows(tables.ExtensionRow))
-    return known or (tuple(_pinned_pairs(view, package)) if compiled else ())
-
-
-def _pinned_pairs(view: View, package: str) -> Iterator[TorchPair]:
-    """Yield the torch that each release demands exactly, or that an engine's release pins beside it."""
-    from envdoctor.rules.calendar import package_facts  # dear to load
-
-    for asker in (package, *_PINNING):
-        facts = package_facts(view, asker)
-        pairs = {}
-        for version in facts.versions if facts and view.recorded else ():
-            asked = _exact_demands(view, Distribution(asker, "recorded", version=version))
-            own = f"=={version}" if asker == package else asked.get(package)
-            if own and (torch := asked.get("torch")):
-                pairs[own] = TorchPair(f"PINNED-BY-{asker}", package, own, torch, f"wheel:{asker}")
-        if pairs:
-            yield from pairs.values()
-            return
-
-
-def _exact_demands(view: View, release: Distribution) -> dict[str, str]:
-    demands = view.recorded.demands(release, _RUNTIME_EXTRAS) if view.recorded else ()
-    return {d.name: d.specifier for d in demands if d.specifier.startswith("==") and "," not in d.specifier}
 
 
 def _xformers_pairs(matrix: Matrix) -> tuple[TorchPair, ...]:
