@@ -304,7 +304,7 @@ class _Reading:
             told.setdefault(one.name, []).append((owner, one))
         charges: dict[str, set[_Charge]] = {}
         for name, bit in chosen.items():
-            if loss := self._cost(name, bit) - self._least(name):
+            if loss := self._loss(name, bit):
                 self._charge(name, loss, chosen, told, charges)
         for owner, charged in charges.items():
             for bit in bits_of(self._base(owner) & ((1 << chosen[owner]) - 1)):
@@ -366,6 +366,11 @@ class _Reading:
 
     def _cost(self, name: str, bit: int) -> int:
         return self.policy.cost(self._node(name), bit)[-1]
+
+    def _loss(self, name: str, bit: int) -> int:
+        """Return what a pick costs beyond the least, which the newest left of what is sure costs."""
+        newest = name in self.sure and bit == self._base(name).bit_length() - 1
+        return 0 if newest else self._cost(name, bit) - self._least(name)
 
     def _least(self, name: str) -> int:
         """Return what a package costs at least: nothing where it need not be there."""

@@ -296,7 +296,8 @@ class Explained:
 
     def _beyond_target(self, node: Node, bit: int) -> Iterator[str]:
         """Say which card or driver bars a newer release that any installer would take."""
-        if not any(ban.what in ("card", "kernels", "driver") for ban in node.bans):
+        judges = self.goal.context.target.judges_hardware
+        if not judges or not any(ban.what in ("card", "kernels", "driver") for ban in node.bans):
             return
         within = node.installable
         for request in self._requests.get(node.name, ()):
@@ -351,8 +352,9 @@ class Explained:
         for ban in node.bans if newer else ():
             newer &= ban.mask if ban.what == "unread" else ~ban.mask
         place = node.places[newer.bit_length() - 1] if newer else -1
-        told = any(ban.what == "unread" for ban in node.bans)
-        return node.package.versions[place] if told and place > node.places[bit] else ""
+        if place <= node.places[bit] or not any(ban.what == "unread" for ban in node.bans):
+            return ""
+        return node.package.versions[place]
 
     def _unread_below(self, node: Node, bit: int) -> Iterator[tuple[str, str]]:
         """Give what the newest release asked for requires, where all that it admits is unread."""
