@@ -32,12 +32,12 @@ def main() -> int:
 def import_without_more() -> None:
     """Import modules without one that each needs, which takes longer than the rest and is hardly ever asked.
 
-    argparse's texts stay English, as all of ours are. Diagnoses and pins mostly come without urllib.
+    argparse's texts stay English, as all of ours are. A diagnosis of a machine comes without urllib.
     """
     from envdoctor.late import import_late
 
     late = [("dataclasses", "copy", "inspect"), ("argparse", "gettext")]
-    if sys.argv[1:2] not in (["diagnose"], ["pin"]):
+    if "diagnose" not in sys.argv[1:2]:
         late.append(("urllib.parse", "ipaddress"))
     for name, *needed in late:
         import_late(name, *needed)

@@ -50,10 +50,12 @@ def _of_imports(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, 
     for importer in nodes:
         for line in facts[importer].split("\n") if importer in facts else ():
             provider, spans, what, lacking = line.split("\t")
+            if provider not in nodes:
+                continue
             for name in (importer, provider):
-                if name not in keys and name in nodes:
+                if name not in keys:
                     keys[name] = version_key(nodes[name].version(bits[name]))
-            if provider in keys and _lies(keys[provider], lacking) and _lies(keys[importer], spans):
+            if _lies(keys[provider], lacking) and _lies(keys[importer], spans):
                 owner, other = nodes[importer], nodes[provider]
                 theirs, lost = _between(owner, spans), _between(other, lacking)
                 told = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from urllib.parse import unquote
 
 from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
@@ -283,8 +284,6 @@ def _split_marker(line: str) -> tuple[str, str]:
 
 def _release_of(where: str) -> tuple[str, str]:
     """Return the name and version that a URL or path tells; empty for what it does not."""
-    from urllib.parse import unquote
-
     path, _, fragment = where.partition("#")
     path = path.partition("?")[0]
     file = unquote(path.rstrip("/").rpartition("/")[2])
