@@ -52,16 +52,6 @@ def heads_of(rows: Sequence[dict[str, Any]]) -> Iterator[Head]:
         yield Head(row.id, row.symptoms if row.needs_symptom else None, binds)
 
 
-def speaking(heads: Sequence[Head], symptoms: Collection[str]) -> set[str]:
-    """Return the ids of the rows that need no symptom, or one of these."""
-    seen = frozenset(symptoms)
-    wanted = {pattern for head in heads for pattern in head.needs or ()} if seen else set()
-    met = {
-        pattern for pattern in wanted if pattern in seen or any(glob_matches(one, pattern) for one in seen)
-    }
-    return {head.id for head in heads if head.needs is None or not met.isdisjoint(head.needs)}
-
-
 class Tables(Mapping[str, Plain]):
     """Rows as plain tables by kind, each kind read from its line of JSON when first asked.
 
@@ -162,6 +152,23 @@ class Matrix:
             if isinstance(self.tables, Tables)
             else [*heads_of(self.tables.get(CONDITIONS, ()))]
         )
+
+    @cached_property
+    def _needing(self) -> Mapping[str, Sequence[str]]:
+        """The ids of these rows by the symptoms (or globs) that they need."""
+        by_need: dict[str, list[str]] = {}
+        for head in self.heads:
+            for need in head.needs or ():
+                by_need.setdefault(need, []).append(head.id)
+        return by_need
+
+    def speaking(self, symptoms: Set[str]) -> set[str]:
+        """Return the ids of the rows that need no symptom, or one of these."""
+        able = {head.id for head in self.heads if head.needs is None}
+        for need, ids in self._needing.items() if symptoms else ():
+            if need in symptoms or ("*" in need and any(glob_matches(one, need) for one in symptoms)):
+                able.update(ids)
+        return able
 
     def conditions_of(self, named: Set[str]) -> Mapping[str, tables.ConditionRow]:
         """Return the condition rows of these ids; others may stay unread."""

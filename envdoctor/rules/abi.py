@@ -14,13 +14,14 @@ from envdoctor.matrix import tables
 from envdoctor.matrix.flash_wheels import releases_for, torch_range, wheel_row
 from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import Rule
+from envdoctor.rules.built_for import built_remedies
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.pairs import pair_remedies
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.view import View, explained, installed, quoted, symptoms, torch_build
 
-UNDEFINED = ("SYM-ABI-FLASH-ATTN", "SYM-ABI-VLLM", "SYM-UNDEFINED-SYMBOL")
+UNDEFINED = ("SYM-ABI-FLASH-ATTN", "SYM-ABI-VLLM", "SYM-UNDEFINED-SYMBOL", "SYM-MAC-SYMBOL")
 _OWNED = {"SYM-ABI-FLASH-ATTN": "flash-attn", "SYM-ABI-VLLM": "vllm"}
 _ANY = "ABI-EXTENSION"
 _FOLDER = re.compile(r"(?:site|dist)-packages[/\\](\w{2,60})[/\\]")
@@ -36,7 +37,7 @@ _WHICH_TORCH = Remedy(
 )
 _TORCH_NAMESPACES = (
     *("N2at", "K2at", "3c10", "5torch", "4c10d", "c10::", "torch::"),
-    *("aoti_torch_", "torch_dtype_"),  # the stable interface of C
+    *("aoti_torch_", "torch_dtype_", "torch_library_"),  # the stable interface of C
 )
 
 
@@ -62,11 +63,11 @@ def _is_torch_symbol(symptom: Symptom) -> bool:
 def _owner(view: View, symptom: Symptom) -> str:
     if package := _OWNED.get(symptom.id):
         return f"ABI-{package.upper()}"
-    path = _path(view, symptom)
-    for row in view.matrix.rows(tables.ExtensionRow):
-        if any(glob_matches(path, glob) for glob in row.libraries):
-            return row.id
-    return _ANY
+    path, rows = _path(view, symptom), view.matrix.rows(tables.ExtensionRow)
+    fitting = [row for row in rows if any(glob_matches(path, glob) for glob in row.libraries)]
+    listed = (row for row in fitting if view.facts.distribution(row.package))
+    row = next(listed, next(iter(fitting), None))
+    return row.id if row else _ANY
 
 
 def _path(view: View, symptom: Symptom) -> str:
@@ -186,8 +187,9 @@ def _remedies(
         yield from _flash_attn_remedies(view)
     else:
         paired = list(pair_remedies(view, package))
-        yield from [] if any(remedy.pins for remedy in paired) else _required_torch(view, package)
-        yield from paired
+        told = any(remedy.pins for remedy in paired)
+        yield from paired if told else built_remedies(view, package, row.owner if row else None)
+        yield from () if told else paired
     if row is None or rebuild:
         yield rebuilding
     if spec := _built_range(view, package, built):
@@ -196,18 +198,6 @@ def _remedies(
             pip_install(f"torch{spec}"),
             {"torch": spec},
         )
-
-
-def _required_torch(view: View, package: str) -> Iterator[Remedy]:
-    """Offer the torch that the installed release of the package requires, where its metadata names one."""
-    distribution = view.facts.distribution(package)
-    if distribution is None or view.recorded is None:
-        return
-    for demand in view.recorded.demands(distribution):
-        spec = demand.specifier if demand.name == "torch" and demand.specifier.startswith("=") else ""
-        if spec and not judge(view, "torch", spec).holds:
-            text = f"Install the torch that {package} {distribution.version} was built for."
-            yield Remedy(text, pip_install(f"torch{spec}"), {"torch": spec})
 
 
 def _flash_attn_remedies(view: View) -> Iterator[Remedy]:

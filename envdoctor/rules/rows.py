@@ -49,7 +49,7 @@ _UNTOLD = 0.5
 
 def check_row(view: View, row: ConditionRow) -> Finding | None:
     """Judge one row; returns None when it does not speak, raises Skip when facts are missing."""
-    seen = [symptom for symptom in view.facts.symptoms if _explains(row, symptom)]
+    seen = [s for s in view.facts.symptoms if _explains(row, s)] if row.symptoms else []
     if row.needs_symptom and not seen:
         raise Skip(NO_LINE)
     answers, exceptions = judge_all(view, row.when), judge_all(view, row.unless)
