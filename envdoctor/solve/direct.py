@@ -279,7 +279,7 @@ class _Reading:
         """Cut off what rows forbid beside what is fixed; return whether anything was."""
         moved = False
         for row in (*nogoods(self.goal.context, bits.keys()), *self.goal.avoided):
-            if all(_holds(literal, bits) for literal in row.literals):
+            if all(literal.holds(bits) for literal in row.literals):
                 literal = self._movable(row)
                 for owner in {one.name for one in row.literals} - {literal.name}:
                     self._force(Demand(literal.name, ~literal.mask, (), True, -1), owner)
@@ -380,11 +380,6 @@ class _Reading:
         """Return a pick for which another that is not sure is there."""
         found = next((owner for owner, one in told.get(name, ()) if not one.limit), "")
         return found or _stop()
-
-
-def _holds(literal: Literal, bits: Mapping[str, int]) -> bool:
-    picked = literal.name in bits and bool(literal.mask >> bits[literal.name] & 1)
-    return picked is literal.inside
 
 
 def _stop() -> NoReturn:
