@@ -14,13 +14,14 @@ from envdoctor.matrix import tables
 from envdoctor.matrix.flash_wheels import releases_for, torch_range, wheel_row
 from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import Rule
+from envdoctor.rules.built_for import built_remedies
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.pairs import pair_remedies
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.view import View, explained, installed, quoted, symptoms, torch_build
 
-UNDEFINED = ("SYM-ABI-FLASH-ATTN", "SYM-ABI-VLLM", "SYM-UNDEFINED-SYMBOL")
+UNDEFINED = ("SYM-ABI-FLASH-ATTN", "SYM-ABI-VLLM", "SYM-UNDEFINED-SYMBOL", "SYM-MAC-SYMBOL")
 _OWNED = {"SYM-ABI-FLASH-ATTN": "flash-attn", "SYM-ABI-VLLM": "vllm"}
 _ANY = "ABI-EXTENSION"
 _FOLDER = re.compile(r"(?:site|dist)-packages[/\\](\w{2,60})[/\\]")
@@ -36,7 +37,7 @@ _WHICH_TORCH = Remedy(
 )
 _TORCH_NAMESPACES = (
     *("N2at", "K2at", "3c10", "5torch", "4c10d", "c10::", "torch::"),
-    *("aoti_torch_", "torch_dtype_"),  # the stable interface of C
+    *("aoti_torch_", "torch_dtype_", "torch_library_"),  # the stable interface of C
 )
 
 
@@ -62,18 +63,25 @@ def _is_torch_symbol(symptom: Symptom) -> bool:
 def _owner(view: View, symptom: Symptom) -> str:
     if package := _OWNED.get(symptom.id):
         return f"ABI-{package.upper()}"
-    path = _path(view, symptom)
-    for row in view.matrix.rows(tables.ExtensionRow):
-        if any(glob_matches(path, glob) for glob in row.libraries):
-            return row.id
-    return _ANY
+    path, rows = _path(view, symptom), view.matrix.rows(tables.ExtensionRow)
+    fitting = [row for row in rows if any(glob_matches(path, glob) for glob in row.libraries)]
+    listed = (row for row in fitting if view.facts.distribution(row.package))
+    row = next(listed, next(iter(fitting), None))
+    return row.id if row else _only_one_told(view) or _ANY
+
+
+def _only_one_told(view: View) -> str:
+    """Return the one extension that is told to be there, where the line leaves its library out."""
+    told = [row for row in view.matrix.rows(tables.ExtensionRow) if view.installed(row.package)]
+    return told[0].id if len({row.package for row in told}) == 1 else ""
 
 
 def _path(view: View, symptom: Symptom) -> str:
     """Return the library as it is told: a title leaves its folder out, the error line below has it."""
     symbol = symptom.captured.get("symbol")
-    shown = (error.text for error in view.facts.errors if symbol and symbol in error.text)
-    return " ".join((symptom.captured.get("lib", ""), symptom.text, *shown))
+    errors = [error for error in view.facts.errors if symbol and symbol in error.text]
+    asked = (f"{frame.file} {frame.code}" for error in errors for frame in error.frames[-1:])
+    return " ".join((symptom.captured.get("lib", ""), symptom.text, *(e.text for e in errors), *asked))
 
 
 def _package_at(view: View, seen: Sequence[Symptom]) -> str:
@@ -183,11 +191,12 @@ def _remedies(
             ("uv pip install --reinstall torch==2.6.0 --torch-backend=cu124",),
         )
     if package == "flash-attn":
-        yield from _flash_attn_remedies(view)
+        yield from flash_attn_remedies(view)
     else:
         paired = list(pair_remedies(view, package))
-        yield from [] if any(remedy.pins for remedy in paired) else _required_torch(view, package)
-        yield from paired
+        told = any(remedy.pins for remedy in paired)
+        yield from paired if told else built_remedies(view, package, row.owner if row else None)
+        yield from () if told else paired
     if row is None or rebuild:
         yield rebuilding
     if spec := _built_range(view, package, built):
@@ -198,19 +207,8 @@ def _remedies(
         )
 
 
-def _required_torch(view: View, package: str) -> Iterator[Remedy]:
-    """Offer the torch that the installed release of the package requires, where its metadata names one."""
-    distribution = view.facts.distribution(package)
-    if distribution is None or view.recorded is None:
-        return
-    for demand in view.recorded.demands(distribution):
-        spec = demand.specifier if demand.name == "torch" and demand.specifier.startswith("=") else ""
-        if spec and not judge(view, "torch", spec).holds:
-            text = f"Install the torch that {package} {distribution.version} was built for."
-            yield Remedy(text, pip_install(f"torch{spec}"), {"torch": spec})
-
-
-def _flash_attn_remedies(view: View) -> Iterator[Remedy]:
+def flash_attn_remedies(view: View) -> Iterator[Remedy]:
+    """Yield the releases of flash-attn with a wheel for this torch, and the torch that its own are for."""
     torch, version = view.torch_minor, view.version("flash-attn")
     glibc = parse_version(view.facts.host.glibc.get() or "")
     python = parse_version(view.python.get() or "")

@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import install_commands, pip_install
-from envdoctor.facts import ErrorSeen, Symptom
+from envdoctor.facts import REPORTED, ErrorSeen, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.calendar import has_newer, is_recorded, package_facts
@@ -53,6 +53,11 @@ _OVER = re.compile(
     r"(?i)\b(?:fixe[sd]|solve[sd]|resolve[sd]|works? now|now works?|no (?:more )?(?:problem|issue|error))"
 )
 """Words by which an upgrade is told that mended something."""
+_OUTGROWN = re.compile(
+    r"(?i)(?:\b(?:not |in)compatible with|n['’]t (?:work|run) with|\bn(?:o|['’])t support)\b[^.;\n]{0,20}"
+    r"\b(?:latest|newer|newest|recent|current)\b|不(?:兼容|支持)最?新"
+)
+"""Words by which a release is told to be behind what has come since."""
 _RELEASES = 3
 """How many blamed packages are told."""
 
@@ -77,9 +82,10 @@ def blamed_finding(view: View, error: ErrorSeen) -> Finding | None:
         return None
     told = [_told(view, blame) for blame in blames]
     paired = any(blame.working and blame.failing for blame in blames)
+    failed = error.kind != "said" or blames[0].failing or REPORTED in view.facts.notes
     return Finding(
         id=ID,
-        severity=Severity.ERROR if error.kind != "said" or blames[0].failing else Severity.WARNING,
+        severity=Severity.ERROR if failed else Severity.WARNING,
         summary=f"the text itself says that it came with {' and '.join(told)}: {error.text[:200]}",
         cause="What is called changed between releases, or this one has a bug that others do not have; which"
         " of both is not on record here. " + " ".join(_quoted(blame) for blame in blames),
@@ -211,6 +217,9 @@ def _remedies(view: View, blame: Blame, error: ErrorSeen) -> Iterator[Remedy]:
     told = parse_version(failing) if failing else None
     if blame.op.startswith("<") and told:
         yield _pinned(name, f"{'>=' if blame.op == '<' else '>'}{failing}", f"Raise {name}.")
+        return
+    if told and not blame.working and _OUTGROWN.search(blame.symptom.text):
+        yield _pinned(name, f">{told.public}", f"Raise {name}: it is told to be behind what has come since.")
         return
     if blame.working:
         yield _pinned(name, f"=={blame.working}", f"Take the {name} that the text says worked.")

@@ -48,13 +48,13 @@ def told_day(day: int) -> str:
 
 def newest_on(view: View, name: str, day: int) -> str | None:
     """Return the newest final release of a package that was there on a day."""
-    return next((v for v, uploaded in reversed(list(_finals(view, name))) if uploaded <= day), None)
+    return next((v for v, uploaded in finals(view, name) if uploaded <= day), None)
 
 
 def first_after(view: View, name: str, day: int) -> str | None:
     """Return the lowest final release of a package from which on all are later than a day."""
     later = None
-    for version, uploaded in reversed(list(_finals(view, name))):
+    for version, uploaded in finals(view, name):
         if uploaded <= day:
             break
         later = version
@@ -63,16 +63,15 @@ def first_after(view: View, name: str, day: int) -> str | None:
 
 def has_newer(view: View, name: str, version: Version) -> bool:
     """True where a final release of a package is newer than a version."""
-    return any(Version(final) > version for final, _ in reversed(list(_finals(view, name))))
+    return any(Version(final) > version for final, _ in finals(view, name))
 
 
-def _finals(view: View, name: str) -> Iterator[tuple[str, int]]:
+def finals(view: View, name: str) -> Iterator[tuple[str, int]]:
+    """Yield the final releases of a package with their days, newest first."""
     package = package_facts(view, name)
-    if package is None:
-        return
-    for place, (version, day) in enumerate(zip(package.versions, package.days, strict=True)):
-        if package.finals >> place & 1:
-            yield version, day
+    for place in reversed(range(len(package.versions))) if package else ():
+        if package and package.finals >> place & 1:
+            yield package.versions[place], package.days[place]
 
 
 def standing_on_none(view: View, libraries: set[str]) -> set[str]:

@@ -40,6 +40,8 @@ _RUN_KEYS = (
     "vllm_utilization",
     "lora_rank",
 )
+_CROWDED = 0.75
+"""The share of a card from which on weights leave too little for what else a run that ran out needs."""
 _USABLE = 0.97
 """The share of a card that is left beside the CUDA context."""
 _SHARDS = ("zero_stage", "fsdp", "tp", "pp", "parallel", "device_map", "offload_params", "model_parallel")
@@ -73,20 +75,18 @@ def check_weights(view: View) -> Iterable[Finding]:
     if any(_LOADED.match(s.id) for s in view.facts.symptoms):
         raise Skip("the engine had loaded its weights when it gave up")
     weights = _weights(view)
-    if weights.needed <= weights.card_bytes * _USABLE:
+    over = weights.needed > weights.card_bytes * _USABLE
+    if not over and not (seen and weights.needed > weights.card_bytes * _CROWDED):
         return
     told = view.facts.setting("quant") or view.facts.setting("method")
-    sure = told is not None and told.native_key is not None and sharding_told(view)
+    sure = over and told is not None and told.native_key is not None and sharding_told(view)
     model = view.facts.setting("model")
     evidence = [Evidence("model", weights.model, model.source if model else "")]
     evidence.append(Evidence("gpu memory", f"{weights.card_bytes / GIB:.1f} GiB", weights.gpu.source))
     yield Finding(
         id="MEM-WEIGHTS",
         severity=Severity.ERROR if seen or sure else Severity.WARNING,
-        summary=(
-            f"{weights.model} cannot fit: weights alone take {weights.needed / GIB:.0f} GiB on each card of"
-            f" {weights.card_bytes / GIB:.0f} GiB; no batch size or length helps, only sharding or quantising"
-        ),
+        summary=_no_room(weights) if over else _little_room(weights),
         cause=(
             f"{weights.parameters / 1e9:g} billion parameters at {weights.bytes_each:g} bytes"
             + (
@@ -105,7 +105,23 @@ def check_weights(view: View) -> Iterable[Finding]:
         certainty=Certainty.CERTAIN if sure else Certainty.LIKELY,
         sources=(SOURCE,),
         explains=tuple(dict.fromkeys(s.id for s in seen)),
-        prior=0.97,
+        prior=0.97 if over else 0.88,
+    )
+
+
+def _no_room(weights: WeightsOnCard) -> str:
+    return (
+        f"{weights.model} cannot fit: weights alone take {weights.needed / GIB:.0f} GiB on each card of"
+        f" {weights.card_bytes / GIB:.0f} GiB; no batch size or length helps, only sharding or quantising"
+    )
+
+
+def _little_room(weights: WeightsOnCard) -> str:
+    left = (weights.card_bytes - weights.needed) / GIB
+    return (
+        f"the weights of {weights.model} take {weights.needed / GIB:.1f} of the card's"
+        f" {weights.card_bytes / GIB:.0f} GiB: {left:.1f} GiB are left for the CUDA context, activations,"
+        " adapters or the KV cache; quantise or shard them (more cards under data parallel lower nothing)"
     )
 
 

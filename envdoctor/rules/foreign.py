@@ -67,6 +67,8 @@ _SOURCES: Mapping[Backend, str] = {
 }
 _OWN = ("ROCM-", "XPU-", "NPU-", "MPS-", "MAC-", "HOST-MACOS")
 """Findings that are of these accelerators themselves, and may name CUDA to say that it is not here."""
+_COMPANIONS = ("TORCHVISION-", "TORCHAUDIO-", "TORCHTEXT-")
+"""Findings about what is compiled for one torch on every accelerator."""
 _PYTHONS = ("INTERFACE-", "RELEASES-APART", "RELEASE-SUSPECTED", "INDEX-OFFERS", "PYTHON-NO-WHEEL")
 _INSTALLERS = (
     *("UV-", "PIP-", "INDEX-", "WHEEL-", "PYTHON-NO-WHEEL", "BUILD-TORCH-FIRST", "BUILD-NEEDS-TORCH"),
@@ -94,7 +96,7 @@ def without_cuda(backend: Observed[Backend], findings: Sequence[Finding]) -> lis
     kept = [
         f if _is_of_python(f) else replace(f, remedies=_without_cuda(f.remedies))
         for f in findings
-        if f.id.startswith(_OWN)
+        if f.id.startswith((*_OWN, *_COMPANIONS))
         or _is_of_python(f)
         or backend.value.value in f.summary.lower()
         or not (_rests_on_cuda(f) or _CUDA.search(_said_by(f)))

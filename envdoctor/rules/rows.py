@@ -38,8 +38,8 @@ _CURED = (
     " But what mends it is there already, by the versions told:"
     " another environment may have failed, or the cause is another."
 )
-_KINDS = ("arch", "gpu.name")
-"""What a row that is for one kind of machine hangs on: where none is told, the general row answers."""
+_KINDS = ("arch", "gpu.name", "toolkit")
+"""What a row for one kind of machine or toolkit hangs on: where none is told, the general row answers."""
 _SYSTEM = ("os", "arch", "wsl")
 """What a row or a remedy for one system hangs on: said of no other, and not where none is told."""
 _DECISIVE, _PROBABLE, _HALF = 0.9, 0.6, 0.5
@@ -49,7 +49,7 @@ _UNTOLD = 0.5
 
 def check_row(view: View, row: ConditionRow) -> Finding | None:
     """Judge one row; returns None when it does not speak, raises Skip when facts are missing."""
-    seen = [symptom for symptom in view.facts.symptoms if _explains(row, symptom)]
+    seen = [s for s in view.facts.symptoms if _explains(row, s)] if row.symptoms else []
     if row.needs_symptom and not seen:
         raise Skip(NO_LINE)
     answers, exceptions = judge_all(view, row.when), judge_all(view, row.unless)

@@ -11,7 +11,6 @@ from envdoctor.errors import InputError, nearest
 from envdoctor.facts import MENDED, REPORTED, WISH, ErrorSeen, Facts, FactUnavailable
 from envdoctor.findings import UNREAD, Certainty, CheckResult, Finding, Outcome, Severity, order
 from envdoctor.matrix import Matrix, tables
-from envdoctor.matrix.load import speaking
 from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import (
     AFTERWARDS,
@@ -64,7 +63,7 @@ def run_checks(
         kept = _on_its_accelerator(view, kept)
     standing = {finding.id for finding in kept}
     gone = {identity for identity, ids in found_by.items() if ids.isdisjoint(standing)}
-    settled = [_given_way(result) if result.rule in gone else result for result in results]
+    settled = [_given_way(r) if r.rule in gone else r for r in results] if gone else results
     end = _decisive(view)
     if UNEXPLAINED in chosen:
         result, left = _run(UNEXPLAINED, lambda: _unexplained(view, end, kept, settled))
@@ -225,13 +224,14 @@ def _checks(
 ) -> Iterator[tuple[str, Callable[[], Iterable[Finding]] | None]]:
     """Yield the chosen checks; of the rows those are read that can speak, and None stands for the others."""
     yield from ((rule.id, partial(rule.check, view)) for rule in rules if rule.id in chosen)
-    able = speaking(view.matrix.heads, {symptom.id for symptom in view.facts.symptoms}) & chosen
+    able = view.matrix.speaking({symptom.id for symptom in view.facts.symptoms}) & chosen
     rows = view.matrix.conditions_of(able) if able else {}
     for head in view.matrix.heads:
         if head.id in chosen:
             yield head.id, _bind_row(rows[head.id], view) if head.id in able else None
 
 
+@cache
 def _silent(identity: str) -> CheckResult:
     """Return the outcome of a row that speaks of error lines none of which is told."""
     return CheckResult(identity, Outcome.SKIPPED, NO_LINE)

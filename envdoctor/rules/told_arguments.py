@@ -10,6 +10,7 @@ from envdoctor import lazy_re as re
 from envdoctor.facts import Symptom
 from envdoctor.matrix.interface_records import Record, Spans, load_record, recorded_libraries
 from envdoctor.matrix.snapshot import STACK
+from envdoctor.matrix.tables import RenameRow
 from envdoctor.rules.asked import Lack, Wanted
 from envdoctor.rules.interface_lookup import Missing
 from envdoctor.rules.ranges import parse_version
@@ -36,7 +37,7 @@ def told_missing(view: View, symptom: Symptom) -> Iterator[Missing]:
     name = next((symptom.captured[group] for group in _GROUPS if symptom.captured.get(group)), "")
     if any(error.kind != "said" for error in view.facts.errors) or _LOGGED.search(symptom.text):
         return
-    for library in _libraries(view, symptom):
+    for library in _libraries(view, symptom, name):
         record = load_record(view.matrix.folder, library)
         if record and (found := _lost(view, record, symptom, name)):
             owner, spans = found
@@ -49,12 +50,14 @@ def tells_trouble(symptom: Symptom) -> bool:
     return _TROUBLE.search(symptom.text) is not None
 
 
-def _libraries(view: View, symptom: Symptom) -> list[str]:
-    """Return the recorded libraries that the line names, or else those that are listed."""
+def _libraries(view: View, symptom: Symptom, argument: str) -> list[str]:
+    """Return the recorded libraries that the line names, else those listed, else those that renamed it."""
     words = {word.replace("_", "-") for word in _WORD.findall(symptom.text.lower())}
     recorded = recorded_libraries(view.matrix.folder)
     named = [name for name in recorded if name in words and name in STACK]
-    return named or [name for name in recorded if view.facts.distribution(name)]
+    listed = [name for name in recorded if view.facts.distribution(name)]
+    renamed = (row.library for row in view.matrix.rows(RenameRow) if row.old.endswith(f"({argument})"))
+    return named or listed or sorted(set(renamed).intersection(recorded))
 
 
 def _lost(view: View, record: Record, symptom: Symptom, name: str) -> tuple[str, Spans] | None:
@@ -65,7 +68,7 @@ def _lost(view: View, record: Record, symptom: Symptom, name: str) -> tuple[str,
     exact = [one for one in lacking if _is_named(one[0], words, 1)]
     meant = exact or [one for one in lacking if _is_named(one[0], words, _CLOSE)]
     lost = [one for one in lacking if _is_lost(view, record, symptom, one[1])]
-    alone = lost if "_" in name and tells_trouble(symptom) else []
+    alone = lost if "_" in name and (view.facts.errors or tells_trouble(symptom)) else []
     known = [one for one in meant if one in lost] or exact or alone
     of_classes = [one for one in known if one[0].endswith(".__init__")] or known
     return min(of_classes, key=lambda one: (len(one[0]), one[0]), default=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from declared import facts_of, found, pins, seen
+from declared import facts_of, found, pasted, pins, seen
 
 LIB = "flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so"
 NEW_ABI = "_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
@@ -81,3 +81,53 @@ def test_any_extension_is_recognised_by_its_library() -> None:
 def test_symbols_of_other_libraries_are_left_to_other_checks() -> None:
     line = undefined("libcusparse.so.12", "__nvJitLinkComplete_12_4")
     assert not any(i.startswith("ABI-") for i in found(facts_of(symptoms=(line,))))
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "lib", "torch", "pin"),
+    [
+        (
+            "sgl-kernel",
+            "0.2.5",
+            "sgl_kernel/common_ops.abi3.so",
+            None,
+            {"torch": "==2.7.1"},
+        ),  # sglang names both
+        ("sglang-kernel", "0.4.2", "sgl_kernel/common_ops.abi3.so", "2.9.1", {"torch": "==2.11.0"}),
+        (
+            "autoawq-kernels",
+            "0.0.7",
+            "awq_ext.cpython-310-x86_64-linux-gnu.so",
+            "2.4.0",
+            {"torch": "==2.3.1"},
+        ),
+        ("autoawq-kernels", "0.0.8", "awq_ext.cpython-310-x86_64-linux-gnu.so", None, {"torch": "==2.4.*"}),
+        (
+            "autoawq-kernels",
+            None,
+            "awq_ext.cpython-310-x86_64-linux-gnu.so",
+            "2.4.1",
+            {"autoawq-kernels": "==0.0.8"},
+        ),
+    ],
+)
+def test_where_no_wheel_tells_its_owner_or_its_day_names_the_torch(
+    package: str, version: str | None, lib: str, torch: str | None, pin: dict[str, str]
+) -> None:
+    packages = {name: told for name, told in ((package, version), ("torch", torch)) if told}
+    facts = facts_of(packages=packages, symptoms=(undefined(lib, OLD_ABI),))
+    assert pins(found(facts)[f"ABI-{package.upper()}"])[0] == pin
+
+
+def test_what_an_owner_names_together_mends_a_kernel_of_no_told_release() -> None:
+    finding = found(facts_of(symptoms=(undefined("sgl_kernel/common_ops.so", OLD_ABI),)))["ABI-SGL-KERNEL"]
+    assert set(pins(finding)[0]) == {"sglang-kernel", "torch"}
+
+
+def test_macos_tells_a_missing_symbol_in_its_own_words() -> None:
+    text = (
+        "torch 2.9.0\nOSError: dlopen(/v/lib/python3.11/site-packages/torchaudio/lib/_torchaudio.so, 0x6): "
+        "Symbol not found: _torch_library_impl\n"
+        "  Referenced from: <5B9A> /v/lib/python3.11/site-packages/torchaudio/lib/_torchaudio.so"
+    )
+    assert pins(pasted(text)["ABI-TORCHAUDIO"])[0] == {"torchaudio": "==2.9.0"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from declared import pasted
 
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.facts import Facts, Gpu, Observed, Setting
@@ -109,3 +110,15 @@ def test_only_the_cards_that_are_there_are_offered() -> None:
     assert not one.remedies[0].commands
     [two] = answered(CARDS + SERVED + "--quantization bitsandbytes")
     assert two.remedies[0].commands == ("--tensor-parallel-size 2",)
+
+
+def test_weights_that_leave_too_little_of_the_card_are_named_before_the_batch() -> None:
+    text = (
+        "gpu: 12GB cards\naccelerate launch train.py --model_name_or_path THUDM/chatglm2-6b "
+        "--finetuning_type lora --per_device_train_batch_size 2 --fp16\nCUDA out of memory\n"
+    )
+    first = next(iter(pasted(text).values()))
+    assert first.id == "MEM-WEIGHTS"
+    assert "11.2 of the card's 12 GiB" in first.summary
+    assert "quantization_bit 4" in first.remedies[0].commands[0]
+    assert "MEM-WEIGHTS" not in pasted(text.replace("CUDA out of memory", ""))

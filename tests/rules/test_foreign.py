@@ -45,3 +45,9 @@ def test_a_wheel_for_cuda_is_no_measure_of_what_ascend_takes() -> None:
     assert "VLLM-TORCH" not in found
     assert "BACKEND-NOT-JUDGED" in found
     assert "VLLM-TORCH" in pasted("vllm==0.18.0\ntorch==2.9.0\n")
+
+
+@pytest.mark.parametrize("backend", SAID)
+def test_a_companion_belongs_to_its_torch_on_every_accelerator(backend: str) -> None:
+    found = pasted(f"{SAID[backend]}\nRuntimeError: operator torchvision::nms does not exist\n")
+    assert "TORCHVISION-TORCH" in found

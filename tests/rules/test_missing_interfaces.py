@@ -217,3 +217,17 @@ def test_a_module_that_nobody_knows_is_had_from_the_project_or_looked_up_by_its_
     assert not any("quirky" in command for one in found.remedies for command in one.commands)
     own = pasted("ModuleNotFoundError: No module named 'quirky_cuda'\n")["MODULE-MISSING"]
     assert not any("quirky" in command for one in own.remedies for command in one.commands)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "evaluation_strategy argument is deprecated.\nan error popped out when instantiating `Trainer`\n",
+        "transformers: >=4.52\nthe evaluation_strategy parameter is deprecated in favor of eval_strategy\n"
+        "This change causes errors\n",
+    ],
+)
+def test_an_argument_that_words_tell_to_be_deprecated_is_told_with_its_new_name(text: str) -> None:
+    finding = pasted(text)["INTERFACE-MISSING"]
+    assert "eval_strategy" in finding.remedies[0].text
+    assert "transformers" in finding.summary

@@ -26,7 +26,7 @@ def test_each_line_is_answered_with_what_to_do(part: int) -> None:
     for row in TABLE[part::PARTS]:
         identity, way, said = row.split("\t")
         text = said.replace("\\n", "\n")
-        told = diagnose_facts(parse_paste(text, "", MATRIX.lexicon), MATRIX).findings
+        told = diagnose_facts(parse_paste(text, "", MATRIX.lexicon), MATRIX, complete=False).findings
         ways = {one.id: [f"{r.text} {' '.join(r.commands)}" for r in one.remedies] for one in told[:2]}
         assert way in " ".join(ways.get(identity, [])), (row, ways)
 
@@ -34,5 +34,5 @@ def test_each_line_is_answered_with_what_to_do(part: int) -> None:
 def test_each_sentence_of_an_interpreter_is_read_by_its_row() -> None:
     for line in (HERE / "interpreter_says.tsv").read_text("utf-8").splitlines():
         identity, said = line.split("\t")
-        told = diagnose_facts(parse_paste(said, "", MATRIX.lexicon), MATRIX).findings
+        told = diagnose_facts(parse_paste(said, "", MATRIX.lexicon), MATRIX, complete=False).findings
         assert any(identity in one.rows for one in told[:2]), (line, [one.id for one in told])

@@ -20,6 +20,8 @@ class ExtensionRow(Row):
     """Paths of its libraries, `*` for any letters."""
     rebuild: str
     """The command that builds or installs it anew; empty for one that has ended and is built no more."""
+    owner: Package | None = None
+    """The package that it is made for, whose releases name it and their torch."""
 
 
 @fact
