@@ -187,13 +187,10 @@ def _called(node: ast.expr) -> str:
 def _of_system(view: View, node: ast.expr) -> Known | None:
     """Return how Python calls the system that runs, or its processor."""
     host = view.facts.host
-    system = host.os.get() or ""
-    names = dict(
-        zip(("sys.platform", "platform.system()", "os.name"), _SYSTEMS.get(system, ()), strict=False)
-    )
-    text = ast.unparse(node)
-    if text in names:
-        return Known(_alike(names[text]), (Evidence("system", system, "the facts"),))
+    system, text = host.os.get() or "", ast.unparse(node)
+    if text in _ASKS_SYSTEM and system in _SYSTEMS:
+        name = _SYSTEMS[system][_ASKS_SYSTEM.index(text)]
+        return Known(_alike(name), (Evidence("system", system, "the facts"),))
     if text == "sys.version_info" and (python := parse_version(view.python.get() or "")):
         return Known(python.release, (Evidence("Python", str(python), "the facts"),))
     arch = host.arch.get() if text == "platform.machine()" else None
