@@ -42,10 +42,6 @@ _WEAK = frozenset({"cut", "logged", "said"})
 """Kinds of errors that tell only that something failed."""
 _NOT_LINKED = "SYM-SHARED-OBJECT"
 """The loader's word for a library that is not there, whoever asks for it."""
-_RETRIED = re.compile(
-    r"(?i)\b(?:retrying (?:in|after|again|with|\()|will (?:be )?retr(?:y|ied)|next retry in)\b"
-)
-"""Words by which a program says of what failed that it tries once more."""
 _FAREWELLS = frozenset({"__del__", "_exitfunc", "_run_exitfuncs", "_python_exit"})
 _LABEL = re.compile(r"^[\s#]*(?:\[[^\]]{1,40}\]:? *)*")
 """What stands in a title before its words: `# [Bug]: `."""
@@ -132,9 +128,6 @@ def find_unexplained(
         error = None
     if error is not None:
         asked = error.kind == "logged" and ASKED in view.facts.notes  # what a question quotes in passing
-        asked = asked or (
-            not error.frames and _RETRIED.search(error.text) and REPORTED not in view.facts.notes
-        )
         for answer in _answers(view, error, checks):
             follows = answer.follows + _unmet_in(view, error, answer, findings)
             answer = replace(answer, follows=follows) if follows else answer
