@@ -68,8 +68,9 @@ _FUTILE = re.compile(
     r"(?:get|got|receive|see|throw|raise)s?d? (?:the |this |an? |another )?(?:\w{1,12} )?error\b|"
     r"no (?:chance|way) to|unable to|(?:cannot|can['’]?t|could ?n['’]?t|could not)\b(?! reproduce)|"
     r"as (?:is |was )?(?:suggested|recommended|advised|described|instructed)|"
-    r"not (?:fix|help|solv|work|resolv)\w{0,3}|same (?:error|issue|problem|"
-    r"result))\b|还是|仍然|[>》:：]\s{0,3}(?:no|nope|none|n/?a|否|没有)[.!]?\s{0,3}$"
+    r"not (?:fix|help|solv|work|resolv)\w{0,3}|but (?:it )?(?:fails|crashes|hangs|breaks)\b|"
+    r"same (?:error|issue|problem|result))\b|还是|仍然|"
+    r"[>》:：]\s{0,3}(?:no|nope|none|n/?a|否|没有)[.!]?\s{0,3}$"
 )
 """What was tried in vain, and what a form asked about and was not done."""
 _MOVED = r"(?:up|down)grad(?:ed?|ing)|updat(?:ed?|ing)|switch(?:ed|ing)?"
@@ -107,7 +108,6 @@ def _said(paste: Paste, lines: Sequence[str]) -> Iterator[tuple[int, str]]:
             continue
         if fenced or not (titled or is_sentence(line.strip(" -*"), titled=False)):
             continue
-        for said in SENTENCE_END.split(line.strip("# ")):
-            said = " ".join(said.split())
+        for said in SENTENCE_END.split(" ".join(line.strip("# ").split())):
             if len(said) <= LONGEST and (len(said.split()) >= _LEAST or not said.isascii()):
                 yield index, said

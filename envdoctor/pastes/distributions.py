@@ -10,6 +10,7 @@ from envdoctor import lazy_re as re
 from envdoctor.values import dataclass
 
 ELSEWHERE = (
+    r"\b[Uu]sed to (?:work|run)\b|"
     r"\d[`'\"]{0,2} works?\b|\bwork(?:s|ed) (?:\w{1,10} ){0,2}(?:with|on|in|under)\b|回退|降级|"
     r"\d ?(?:的)?(?:版本)?(?:都|就|是|也)?(?:正常|没问题|没有问题|可以(?!复现))"
 )

@@ -254,8 +254,6 @@ def _ends_it(name: str, message: str | None, below: int) -> bool:
 
 
 def _frame(line: str) -> Frame | None:
-    if "](http" in line:  # as a notebook's page is copied
-        line = _LINKED.sub(r"\1", line)
     if match := _FRAME.match(line):
         return Frame(match[1].replace("**", ""), int(match[2]), (match[3] or "").strip())
     if match := _HALF_FRAME.match(line):
@@ -271,6 +269,8 @@ def _bare(line: str, prefix: str) -> str:
     """Return a line without what a logger or a launcher put before each line of the traceback."""
     if _bears(line, prefix):
         return line[len(prefix) :]
+    if "](http" in line:  # as a notebook's page is copied
+        line = _LINKED.sub(r"\1", line)
     return _PREFIX.sub("", line) if line[:1] in "[(EICW 0123456789" else line
 
 

@@ -82,8 +82,10 @@ def _is_letter(character: str) -> bool:
 
 
 def _stands(word: str, text: str) -> bool:
-    """True where a word or phrase begins a word of the text."""
+    """True where a word or phrase begins a word of the text, or ends one as `n't` does."""
     place = text.find(word)
+    if word.startswith("n't"):
+        return place >= 0
     while place > 0 and word[0].isascii() and word[0].isalnum() and _is_letter(text[place - 1]):
         place = text.find(word, place + 1)
     return place >= 0

@@ -17,7 +17,7 @@ from envdoctor.rules.base import Rule
 from envdoctor.rules.built_for import built_remedies
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.interface_lookup import distribution_of
-from envdoctor.rules.pairs import PAIRED, pair_remedies
+from envdoctor.rules.pairs import SIDE_BY_SIDE, pair_remedies
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.view import View, explained, installed, quoted, symptoms, torch_build
 
@@ -72,21 +72,25 @@ def _owner(view: View, symptom: Symptom) -> str:
     fitting = [row for row in rows if any(glob_matches(path, glob) for glob in row.libraries)]
     listed = (row for row in fitting if view.facts.distribution(row.package))
     row = next(listed, next(iter(fitting), None))
-    return row.id if row else _only_one(view)
+    return row.id if row else _only_one_told(view) or _ANY
 
 
-def _only_one(view: View) -> str:
-    """Return the one compiled package that is listed beside torch's own; without one it may be any."""
-    rows = view.matrix.rows(tables.ExtensionRow)
-    listed = [row.id for row in rows if view.facts.distribution(row.package) and row.package not in PAIRED]
-    return listed[0] if len(listed) == 1 else _ANY
+def _only_one_told(view: View) -> str:
+    """Return the one extension that is told to be there, where the line leaves its library out.
+
+    torch's companions are listed nearly everywhere: another one beside them is the likelier.
+    """
+    told = [row for row in view.matrix.rows(tables.ExtensionRow) if view.installed(row.package)]
+    told = [row for row in told if row.package not in SIDE_BY_SIDE] or told
+    return told[0].id if len({row.package for row in told}) == 1 else ""
 
 
 def _path(view: View, symptom: Symptom) -> str:
     """Return the library as it is told: a title leaves its folder out, the error line below has it."""
     symbol = symptom.captured.get("symbol")
-    shown = (error.text for error in view.facts.errors if symbol and symbol in error.text)
-    return " ".join((symptom.captured.get("lib", ""), symptom.text, *shown))
+    errors = [error for error in view.facts.errors if symbol and symbol in error.text]
+    asked = (f"{frame.file} {frame.code}" for error in errors for frame in error.frames[-1:])
+    return " ".join((symptom.captured.get("lib", ""), symptom.text, *(e.text for e in errors), *asked))
 
 
 def _package_at(view: View, seen: Sequence[Symptom]) -> str:
@@ -196,7 +200,7 @@ def _remedies(
             ("uv pip install --reinstall torch==2.6.0 --torch-backend=cu124",),
         )
     if package == "flash-attn":
-        yield from _flash_attn_remedies(view)
+        yield from flash_attn_remedies(view)
     else:
         paired = list(pair_remedies(view, package))
         told = any(remedy.pins for remedy in paired)
@@ -212,7 +216,8 @@ def _remedies(
         )
 
 
-def _flash_attn_remedies(view: View) -> Iterator[Remedy]:
+def flash_attn_remedies(view: View) -> Iterator[Remedy]:
+    """Yield the releases of flash-attn with a wheel for this torch, and the torch that its own are for."""
     torch, version = view.torch_minor, view.version("flash-attn")
     glibc = parse_version(view.facts.host.glibc.get() or "")
     python = parse_version(view.python.get() or "")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import commands, pip_install
-from envdoctor.facts import MOOD, ComputeCapability, Gpu, Observed, Symptom
+from envdoctor.facts import MOOD, REPORTED, ComputeCapability, Gpu, Observed, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.gpus import KnownGpu, find_gpu
@@ -276,7 +276,8 @@ def _extension_remedies(held: list[str], sms: list[str]) -> Iterator[Remedy]:
 def check_cpu_build(view: View) -> Iterable[Finding]:
     """A torch without CUDA on a machine with an NVIDIA GPU, or where code asked for CUDA."""
     cpu = view.torch_build.get("variant") == "cpu"
-    told = (s for s in symptoms(view, UNAVAILABLE) if cpu and s.captured.get(MOOD) == "told")
+    reported = REPORTED in view.facts.notes
+    told = (s for s in symptoms(view, UNAVAILABLE) if cpu and (reported or s.captured.get(MOOD) == "told"))
     seen = (*symptoms(view, *CPU_TORCH), *told)  # a person who tells of False wants the card
     gpus = view.gpus.get()
     if not seen and (not cpu or gpus is None):

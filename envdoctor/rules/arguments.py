@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import commands, install_commands, pip_install
+from envdoctor.commands import install_commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
 from envdoctor.profile.keys import KeyFacts, key_facts
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.view import View
@@ -16,6 +17,10 @@ from envdoctor.values import dataclass
 _ITEM = re.compile(r"(?:^|[\s'\"\[,])--?([A-Za-z][\w-]{1,80})|'([A-Za-z_]\w{1,80})'")
 _WORD = re.compile(r"[._]")
 SHOWN = 6
+_LAUNCHERS = {"launch": "accelerate launch", "accelerate": "accelerate launch"}
+"""Commands by the name under which their parser speaks."""
+_HELP = {"llama.cpp": "llama-server"}
+_OF_LLAMA_CPP = "SYM-ARGS-LLAMA-CPP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,35 +39,40 @@ class _Refused:
 
 def check_refused_arguments(view: View) -> Iterable[Finding]:
     """Say of each argument that a parser refused which releases have it."""
-    refusals = {line for row in view.matrix.frameworks.values() for line in row.refusals}
+    refusals = {line for row in view.matrix.frameworks.values() for line in row.refusals} | {_OF_LLAMA_CPP}
     seen = [s for s in view.facts.symptoms if s.id in refusals and parse_keys(s.captured.get("keys", ""))]
     if not seen:
         raise Skip("no parser refused an argument")
     for symptom in {s.captured["keys"]: s for s in reversed(seen)}.values():
         strange = _strange_program(view, symptom)
-        yield _of_program(strange, symptom) if strange else _finding(view, symptom)
+        yield _of_program(view, strange, symptom) if strange else _finding(view, symptom)
 
 
 def _strange_program(view: View, symptom: Symptom) -> str:
     """Return the program whose parser speaks; empty for a script and for a framework's own."""
+    if symptom.id == _OF_LLAMA_CPP:
+        return "llama.cpp"
     program = symptom.captured.get("program", "")
     known = ((name, row.parser, row.module, *row.programs) for name, row in view.matrix.frameworks.items())
     ours = program.removesuffix("-cli") in {one for names in known for one in names if one}
     return "" if not program or ours or program.endswith(".py") else program
 
 
-def _of_program(program: str, symptom: Symptom) -> Finding:
-    keys = ", ".join(f"--{key.replace('_', '-')}" for key in parse_keys(symptom.captured["keys"])[:SHOWN])
+def _of_program(view: View, program: str, symptom: Symptom) -> Finding:
+    told = parse_keys(symptom.captured["keys"])
+    keys = ", ".join(f"--{key.replace('_', '-')}" for key in told[:SHOWN])
+    command = _LAUNCHERS.get(program, program)
     return Finding(
         id="ARGUMENT-UNKNOWN",
         severity=Severity.ERROR,
-        summary=f"{program} has no option {keys} in the release that runs, or not for this subcommand",
+        summary=f"{command} has no option {keys} in the release that runs, or not for this subcommand",
         cause="A parser stops at what it does not know. A project that is like another one need not have its"
         " options, and an older release lacks those that came later.",
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
-            Remedy("See which options it has.", commands("{} --help", program)),
-            Remedy(f"Leave {keys} out, or upgrade {program} to a newer release that has it."),
+            *(way for key in told for way in _called_here(view, command, key)),
+            Remedy("See which options it has.", (f"{_HELP.get(command, command)} --help",)),
+            Remedy(f"Leave {keys} out, or upgrade {command} to a newer release that has it."),
         ),
         certainty=Certainty.LIKELY,
         sources=("https://docs.python.org/3/library/argparse.html",),
@@ -84,7 +94,8 @@ def parse_keys(text: str) -> tuple[str, ...]:
 def _finding(view: View, symptom: Symptom) -> Finding:
     frameworks = _frameworks(view, symptom)
     refused = [_look_up(view, key, frameworks) for key in parse_keys(symptom.captured["keys"])]
-    owner = frameworks[0] if view.installed(frameworks[0]) else _owner(frameworks, refused)
+    speaks = view.installed(frameworks[0]) or _speaks(view, frameworks[0], symptom)
+    owner = frameworks[0] if speaks else _owner(frameworks, refused)
     version = view.version(owner)
     told = [words for r in refused if (words := _words(r, owner))]
     return Finding(
@@ -119,11 +130,37 @@ def _frameworks(view: View, symptom: Symptom) -> tuple[str, ...]:
     Of several the installed one is meant, else the one that ever knew the key.
     """
     named = {name: row for name, row in view.matrix.frameworks.items() if symptom.id in row.refusals}
-    program = symptom.captured.get("program", "").removesuffix("-cli")
-    here = [name for name, row in named.items() if program and (row.parser or name) in program]
+    here = [name for name in named if _speaks(view, name, symptom)]
     here += [name for name in named if view.installed(name)]
     here += [s.framework for s in view.facts.settings if s.framework in named and s.framework]
     return tuple(dict.fromkeys([*here, *named]))
+
+
+def _speaks(view: View, framework: str, symptom: Symptom) -> bool:
+    """True for the framework whose program the line names."""
+    program = symptom.captured.get("program", "").removesuffix("-cli")
+    return bool(program) and (view.matrix.frameworks[framework].parser or framework) in program
+
+
+def _called_here(view: View, program: str, key: str) -> Iterator[Remedy]:
+    """Yield what a program calls an option that others, or people, call by the key."""
+    from difflib import get_close_matches
+
+    rows = [row for row in view.matrix.rows(tables.OptionRow) if program in row.names]
+    written = {_as_key(name) for row in rows for names in row.names.values() for name in names.split()}
+    close = [] if key in written else get_close_matches(key, sorted(written), 1, 0.84)
+    key = close[0] if close else key
+    for row in rows:
+        name = row.names[program].split()[0]
+        meant = {other: names.split() for other, names in row.names.items()}
+        of = [other for other, names in meant.items() if key in map(_as_key, names) and other != program]
+        if (close or _as_key(name) != key) and (of or key in map(_as_key, meant[program])):
+            whose = f" ({meant[of[0]][0]} is {of[0]}'s)" if of and key == _as_key(meant[of[0]][0]) else ""
+            yield Remedy(f"Write {name}: so {program} calls {row.means}{whose}.")
+
+
+def _as_key(option: str) -> str:
+    return option.lstrip("-").replace("-", "_")
 
 
 def _look_up(view: View, key: str, frameworks: Sequence[str]) -> _Refused:
@@ -164,19 +201,21 @@ def _cause(owner: str, refused: Sequence[_Refused], told: Sequence[str]) -> str:
 
 
 def _remedies(view: View, owner: str, refused: Sequence[_Refused]) -> Iterator[Remedy]:
+    called = [way for r in refused for way in _called_here(view, owner, r.key)]
+    yield from called
     missing = [r for r in refused if r.owner and _words(r, owner)]
     for r in missing[:1]:
         first, after = r.owner.span(r.key) or ("", None) if r.owner else ("", None)
         pins = {owner: f">={first},<{after}" if after else f">={first}"}
         yield Remedy(f"Install a {owner} that has {r.key}.", install_commands(pins), pins)
-    if any(r.inherited for r in refused):
+    if not called and any(r.inherited for r in refused):
         yield Remedy("Give the command a file of its own with its own keys only; see which copy is run.")
-    if owner == "sglang":
+    if owner == "sglang" and not called:
         for r in refused:
             if "_" in r.key:
                 yield Remedy(f"Write --{r.key.replace('_', '-')}: its options have hyphens.")
     for r in refused:
-        if r.owner is None and (close := _nearest(view, owner, r.key)):
+        if r.owner is None and not called and (close := _nearest(view, owner, r.key)):
             option = f"--{close.replace('_', '-')}" if view.matrix.frameworks[owner].dashed else close
             yield Remedy(f"Write {option}, if that is meant.")
     update = pip_install(owner, options="-U")

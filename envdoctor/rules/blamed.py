@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import install_commands, pip_install
-from envdoctor.facts import ErrorSeen, Symptom
+from envdoctor.facts import REPORTED, ErrorSeen, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.calendar import has_newer, is_recorded, package_facts
@@ -82,9 +82,10 @@ def blamed_finding(view: View, error: ErrorSeen) -> Finding | None:
         return None
     told = [_told(view, blame) for blame in blames]
     paired = any(blame.working and blame.failing for blame in blames)
+    failed = error.kind != "said" or blames[0].failing or REPORTED in view.facts.notes
     return Finding(
         id=ID,
-        severity=Severity.ERROR if error.kind != "said" or blames[0].failing else Severity.WARNING,
+        severity=Severity.ERROR if failed else Severity.WARNING,
         summary=f"the text itself says that it came with {' and '.join(told)}: {error.text[:200]}",
         cause="What is called changed between releases, or this one has a bug that others do not have; which"
         " of both is not on record here. " + " ".join(_quoted(blame) for blame in blames),

@@ -232,16 +232,18 @@ def _module(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told | No
         )
     return _Told(
         f"{top} is there, but has no {top}{rest}",
-        f"The module {top}{rest} is not packaged in the {top} that is imported: another release of it has it"
-        " (moved, renamed, taken out or not there yet), its installation left out subpackages, or a file or"
-        f" folder {top} of one's own is imported in its place.",
+        f"{top}{rest} is not in the {top} that is imported: the code that asks (a recipe, example or config)"
+        " is of another time than this release. An older one may have had it (moved, renamed or taken out"
+        " since), or it is newer and unreleased, on the main branch alone. Else its installation left out"
+        f" subpackages, or a file or folder {top} of one's own is imported in its place.",
         (
             Remedy(
                 f"See which {top} is imported.",
                 commands("python -c {}", f"import {top}; print({top}.__path__)"),
             ),
             Remedy(
-                f"Upgrade {name}, or pin the older release where a new one took the module out.",
+                f"Upgrade {name} (from source or a nightly build where the code is of its main branch), pin"
+                " the older release where a new one took it out, or take the example of the installed one.",
                 pip_install(name, options="-U") if is_recorded(view, name) else (),
             ),
             Remedy(

@@ -116,7 +116,7 @@ def _refusal(view: View, name: str, have: str | None, symptom: Symptom) -> Findi
         severity=Severity.ERROR,
         summary=f"{asker} needs {name}{wanted}"
         + (" and a bound that is cut off" if cut else "")
-        + (f"; {name} {have} is installed" if have else ""),
+        + (f"; {name} {have} is installed" if have else _not_so(wanted)),
         cause=(
             "transformers compares the versions of a few libraries with its own table when it is imported."
             if by_transformers
@@ -129,6 +129,13 @@ def _refusal(view: View, name: str, have: str | None, symptom: Symptom) -> Findi
         explains=(symptom.id,),
         prior=0.9,
     )
+
+
+def _not_so(wanted: str) -> str:
+    """Say what must be true of a release that is not told and that a bound refuses."""
+    bounds = {bound[0] for bound in wanted.split(",") if bound}
+    other = {"<": "newer", ">": "older"}.get("".join(bounds), "another version")
+    return f"; what is installed is {other}, missing, or of a version that cannot be read"
 
 
 RULES = (Rule("REQUIREMENT-REFUSED", "no library refused the version of another", check_refusals),)

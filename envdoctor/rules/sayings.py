@@ -227,7 +227,8 @@ def _package(read: _Read) -> Saying | None:
 
     One that is on record has a command; of another only the message's own call of an installer tells it.
     """
-    word = next((read.told[g] for g in ("package", "asked", "sought", "needed") if g in read.told), "")
+    groups = ("package", "asked", "sought", "needed", "kept_out")
+    word = next((read.told[group] for group in groups if group in read.told), "")
     name = distribution_of(read.view.matrix, word.lower().replace("-", "_")) if word else ""
     known = name in STACK or package_facts(read.view, name) is not None
     if not name or word.lower() in _SELF_MADE or not (known or read.told.keys() & _PACKAGES):

@@ -9,7 +9,7 @@ from envdoctor.commands import commands
 from envdoctor.facts import REPORTED, TOLD_CAUSE, TOLD_WAY, ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.snapshot import STACK
-from envdoctor.rules.calendar import package_facts
+from envdoctor.rules.calendar import is_recorded, package_facts
 from envdoctor.rules.guards import wanted_package
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.messages import distinct
@@ -30,6 +30,10 @@ _NEEDED = re.compile(
     r"(?i)\b(?:requir(?:es?|ing)|needs?|depends? on|without|missing|lacks?)(?: the)? [`'\"]{0,2}"
     r"([A-Za-z][\w-]{2,40})[`'\"]{0,2}(?: ?((?:[<>]=?|==) ?\d[\w.]{0,20}\w))?"
 )
+_TAKEN_OUT = re.compile(
+    r"(?i)[`'\"]{0,2}\b([A-Za-z]\w{1,40})\.\w[\w.]{0,60}[`'\"]{0,2} (?:module |package |class |function )?"
+    r"(?:(?:is|was|were|has been|got) (?:now )?(?:removed|dropped|deleted|moved)|no longer exists?)\b"
+)
 _ABSENT = re.compile(
     r"(?i)[`'\"]{0,2}\b([A-Za-z][\w-]{2,40})[`'\"]{0,2} (?:(?:is|was|are)(?:n['’]t| not)|package is not|"
     r"module is not) (?:\w{1,12} )?(?:installed|there|present|found|available)"
@@ -38,8 +42,9 @@ _EXCLUDE = re.compile(
     r"(?i)\bincompatib|\bnot compatible|\bconflict(?:s|ing)? (?:with|between)|\bmismatch|不兼容|冲突|版本不"
 )
 _ON_PYTHON = re.compile(
-    r"(?i)\b(?:fail|crash|break|broken|error|not (?:work|support|run)|n['’]t (?:work|support|run))\w{0,4}\b"
-    r"[^.;]{0,40}? (?:on|with|under|in|for) python ?3\.(\d{1,2})\b"
+    r"(?i)\b(?:fail|crash|break|broken|error|not (?:work|support|run)|n['’]t (?:work|support|run)|"
+    r"(?:occur|happen|appear)s?(?: only)?)\w{0,4}\b[^.;]{0,40}? (?:on|with|under|in|for) python ?"
+    r"3\.(\d{1,2})\b"
 )
 _UNSET = re.compile(
     r"(?i)\b(?:if|when|because|since) (?:the )?[`'\"]{0,2}(\w{2,40}_\w{2,40})[`'\"]{0,2} (?:is|was) "
@@ -92,6 +97,12 @@ def _ways(view: View, causes: Sequence[Evidence], ways: Sequence[Evidence]) -> t
 def _led_to(view: View, said: str) -> Iterator[Remedy]:
     for name in _REPLACED.findall(said):
         yield Remedy(f"Use {name} in its place.")
+    for top in _TAKEN_OUT.findall(said):
+        name = distribution_of(view.matrix, top.lower())
+        if is_recorded(view, name):
+            yield Remedy(
+                f"Downgrade {name} to an older release that still has it, or port the code to the new one."
+            )
     for name in _UNSET.findall(said):
         yield Remedy(f"Set {name} explicitly.")
     for minor in _ON_PYTHON.findall(said):

@@ -190,5 +190,4 @@ def _digits(build: Build) -> str:
 
 def conditions_of(context: Context, identity: str) -> Mapping[str, str]:
     """Return the conditions of a row by its id; none for pairs and for facts read from wheels."""
-    row = context.matrix.row(ConditionRow, identity)
-    return row.when if row else {}
+    return next((row.when for row in context.matrix.standing if row.id == identity), {})

@@ -112,6 +112,14 @@ def test_torchaudio_comes_with_a_torch_of_its_abi_and_cuda(capsys: pytest.Captur
     assert "nothing forbids it" in against("torchaudio==2.11.1", "torch==2.15.0")
 
 
+@pytest.mark.parametrize("name", ["torchaudio==2.11.0", "torchcodec", "torchao"])
+def test_what_imports_torch_without_asking_for_it_brings_torch(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    _, text, _ = answer(capsys, "pin", name, "--offline", *ON)
+    assert "\ntorch==" in text
+
+
 def test_a_name_that_a_stranger_took_over_is_no_way_to_what_needs_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

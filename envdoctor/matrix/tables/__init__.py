@@ -32,8 +32,8 @@ SUBJECTS = {
     "extensions": "ExtensionRow TorchSymbolRow TorchPairRow FlashAttnWheelRow DeepspeedCudaRow "
     "PackageCapabilityRow CudaBuildRow BuildLibraryRow",
     "fleet": "AgreementRow FleetFactRow FleetPackageRow FleetVariableRow FleetMixtureRow FleetStandardRow",
-    "lexicon": "SymptomRow TellingRow ConsequenceRow PlaceRow ReachedRow ShownRow DetourRow SayingRow KeyRow "
-    "FrameworkRow PackageNameRow ArchitectureRow GpuRow",
+    "lexicon": "SymptomRow TellingRow ConsequenceRow PlaceRow ReachedRow ShownRow DetourRow OptionRow "
+    "SayingRow KeyRow FrameworkRow PackageNameRow ArchitectureRow GpuRow",
     "memory": "MemoryRow TrainerRow OptimizerRow ModelRow TextPartRow TowerRow SeeingModelRow SpeedRow "
     "StaticShareRow ScaledRow",
     "names": "AttributeRow CalledRow ImportNameRow RenameRow",

@@ -169,6 +169,18 @@ class DetourRow(Row):
 
 
 @fact
+class OptionRow(Row):
+    """One thing that programs can be told, and what each of them calls it."""
+
+    KIND: ClassVar = "option"
+
+    means: Text
+    """What it sets."""
+    names: Mapping[str, str]
+    """What the program calls it, as it is written, and after blanks what else people call it there."""
+
+
+@fact
 class SayingRow(Row):
     """A wording by which error messages of any library tell what they lack, refuse or ask for."""
 
