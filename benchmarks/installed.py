@@ -46,7 +46,7 @@ USED = {
     "lightning": "import lightning; from lightning.pytorch import Trainer",
     "timm": "import timm; timm.create_model('resnet18')",
     "optimum": "import optimum; from optimum.version import __version__",
-    "lm-eval": "import lm_eval; from lm_eval import simple_evaluate",
+    "lm-eval": "from lm_eval import evaluator; evaluator.simple_evaluate",
     "openai": "import openai; openai.OpenAI(api_key='x')",
     "tensorboard": "from tensorboard.summary import Writer; import tensorboard.main",
     "scikit-learn": "from sklearn.linear_model import LogisticRegression; import sklearn.metrics",

@@ -42,18 +42,24 @@ from envdoctor.harvest.interfaces import (
 )
 from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
 from envdoctor.matrix.interface_records import (
+    ARGUMENTS,
     FOLDER,
     INDEX,
     SUFFIX,
+    Record,
+    argument_key,
     load_record,
     pack_owners,
     pack_record,
     recorded_libraries,
 )
+from envdoctor.matrix.snapshot import STACK
 from envdoctor.python_source import parse_python
 
 WHOLE = 48 << 20
 """Wheels up to this many bytes are read whole; of larger ones only the Python files."""
+_TELLING = 6
+"""Letters from which an argument's name tells of whose call it is."""
 AHEAD = 4
 """Releases that are fetched while another is read."""
 _LISTED = re.compile(rb"^__all__ = \[[^\]]*\]", re.MULTILINE)
@@ -317,6 +323,19 @@ def write_index(folder: Path) -> None:
         for record in records
     }
     replace_file(folder / "releases" / FOLDER / INDEX, pack_owners(owners))
+    taken = {record.library: _arguments(record) for record in records if record.library in STACK}
+    replace_file(folder / "releases" / FOLDER / ARGUMENTS, pack_owners(taken))
+
+
+def _arguments(record: Record) -> set[str]:
+    """Return the named arguments, of each method by its bare name, that not every release takes."""
+    all_releases = [[0, len(record.versions) - 1]]
+    return {
+        argument_key(owner.rpartition(".")[2], name)
+        for owner, told in record.keywords.items()
+        for name, spans in told.items()
+        if len(name) >= _TELLING and name.isidentifier() and spans and list(map(list, spans)) != all_releases
+    }
 
 
 if __name__ == "__main__":

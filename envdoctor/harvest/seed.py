@@ -50,10 +50,11 @@ def package_record(snapshot: Snapshot, package: Package) -> Record:
     What the snapshot does not know a release to require was looked for when it was made, and is not again.
     """
     files = _files(snapshot, package)
-    known = {row: _requirements(snapshot, package, row) for row in set(package.rows) if row >= 0}
+    rows = [*map(package.row_of, range(len(package.versions)))]
+    known = {row: _requirements(snapshot, package, row) for row in set(rows) if row >= 0}
     releases = {}
     for place, version in enumerate(package.versions):
-        row = package.rows[place]
+        row = rows[place]
         told = known[row] if row >= 0 else {"requires": None}
         releases[version] = {"files": files[place], **told, "requires_source": SOURCE}
     return {

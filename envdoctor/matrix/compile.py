@@ -24,7 +24,8 @@ def compile_rows(folder: Path) -> str:
     check_references(rows, known_names(rows, folder))
     tables, date = tables_of(rows)
     conditions = tables.pop(CONDITIONS, [])
-    kinds = {kind: _dumped(told) for kind, told in {HEADS: [*heads_of(conditions)], **tables}.items()}
+    heads = [*heads_of(conditions)]
+    kinds = {kind: _dumped(told) for kind, told in {HEADS: heads, **tables}.items()}
     lines = [*map(_dumped, conditions)]
     head = {
         "digest": digest_of(files),
@@ -32,6 +33,7 @@ def compile_rows(folder: Path) -> str:
         "date": date,
         "kinds": {kind: len(line.encode()) for kind, line in kinds.items()},
         "conditions": [len(line.encode()) for line in lines],
+        "standing": [place for place, head in enumerate(heads) if head.stands],
     }
     return "".join((_dumped(head), *kinds.values(), *lines))
 

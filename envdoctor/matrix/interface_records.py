@@ -20,7 +20,7 @@ from envdoctor.values import dataclass
 
 FOLDER = "interfaces"
 SUFFIX = ".json.xz"
-INDEX = "owners.bin"
+INDEX, ARGUMENTS = "owners.bin", "arguments.bin"
 _NUMBER = 0x7F
 Spans = Sequence[Sequence[int]]
 
@@ -132,20 +132,34 @@ def _key(owner: str) -> int:
     return zlib.crc32(owner.encode("utf-8", "replace")) & ~_NUMBER
 
 
-@cache
 def libraries_with(folder: Folder, owner: str) -> tuple[str, ...]:
     """Return the libraries that may have a callable or class of that name whose interface changed."""
-    names, rows = _owners(folder)
-    key = _key(owner)
+    return _indexed(folder, INDEX, owner)
+
+
+def libraries_taking(folder: Folder, method: str, argument: str) -> tuple[str, ...]:
+    """Return the libraries some method of which, by its bare name, may take the argument in some releases."""
+    return _indexed(folder, ARGUMENTS, argument_key(method, argument))
+
+
+def argument_key(method: str, argument: str) -> str:
+    """Return how the index of arguments calls one of a method's."""
+    return f"{method}({argument}"
+
+
+@cache
+def _indexed(folder: Folder, index: str, told: str) -> tuple[str, ...]:
+    names, rows = _index(folder, index)
+    key = _key(told)
     start = bisect_left(rows, key)
     end = bisect_left(rows, key | _NUMBER, start)
     return tuple(names[row & _NUMBER] for row in rows[start : end + 1] if row & ~_NUMBER == key)
 
 
 @cache
-def _owners(folder: Folder) -> tuple[Sequence[str], Sequence[int]]:
+def _index(folder: Folder, index: str) -> tuple[Sequence[str], Sequence[int]]:
     try:
-        data = read_file(os.path.join(folder, "releases", FOLDER, INDEX))
+        data = read_file(os.path.join(folder, "releases", FOLDER, index))
         (size,) = struct.unpack_from("<I", data)
         names = json.loads(data[4 : 4 + size])
         return names, struct.unpack(f"<{(len(data) - 4 - size) // 4}I", data[4 + size :])

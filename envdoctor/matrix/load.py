@@ -38,6 +38,11 @@ class Head(NamedTuple):
     needs: Sequence[str] | None
     binds: bool
 
+    @property
+    def stands(self) -> bool:
+        """True for a row that binds by facts alone, whatever symptoms were seen."""
+        return self.needs is None and self.binds
+
 
 def heads_of(rows: Sequence[dict[str, Any]]) -> Iterator[Head]:
     """Yield the heads of condition rows that are given as plain tables."""
@@ -53,8 +58,18 @@ class Tables(Mapping[str, Plain]):
     Condition rows have a line each, and heads: most of them have nothing to say of most machines.
     """
 
-    def __init__(self, data: bytes, start: int, kinds: Mapping[str, int], conditions: Sequence[int]) -> None:
-        """Take the lines from `start` on, of these lengths: the heads, each kind's, each condition's."""
+    def __init__(
+        self,
+        data: bytes,
+        start: int,
+        kinds: Mapping[str, int],
+        conditions: Sequence[int],
+        standing: Sequence[int],
+    ) -> None:
+        """Take the lines from `start` on, of these lengths: the heads, each kind's, each condition's.
+
+        `standing`: the places of the conditions that bind by facts alone.
+        """
         places = [*pairwise(accumulate((*kinds.values(), *conditions), initial=start))]
         if places[-1][1] != len(data):
             raise ValueError("the lines are not those of the head")
@@ -63,6 +78,7 @@ class Tables(Mapping[str, Plain]):
             dict(zip(kinds, places, strict=False)),
             places[len(kinds) :],
         )
+        self._standing = standing
         self._read: dict[str, Any] = {}
 
     def __getitem__(self, kind: str) -> Plain:
@@ -83,6 +99,11 @@ class Tables(Mapping[str, Plain]):
         """The heads of the condition rows, in the same order."""
         (told,) = self._told([self._lines[HEADS]])
         return [*map(Head._make, told)]
+
+    @property
+    def standing(self) -> Plain:
+        """The condition rows that bind by facts alone."""
+        return self._told([self._conditions[place] for place in self._standing])
 
     def conditions(self, named: Collection[str]) -> Plain:
         """Return the condition rows of these ids."""
@@ -161,9 +182,12 @@ class Matrix:
     @cached_property
     def standing(self) -> tuple[tables.ConditionRow, ...]:
         """The rows that bind who chooses versions by facts alone, whatever symptoms were seen."""
-        named = [head.id for head in self.heads if head.needs is None and head.binds]
-        rows = self.conditions_of(set(named))
-        return tuple(rows[identity] for identity in named)
+        if tables.ConditionRow in self._rows or not isinstance(self.tables, Tables):
+            return tuple(row for row, head in zip(self.conditions, self.heads, strict=True) if head.stands)
+        make: Any = trusting(tables.ConditionRow)
+        rows: tuple[tables.ConditionRow, ...] = tuple(map(make, self.tables.standing))
+        self._told.update((row.id, row) for row in rows)
+        return rows
 
     @cached_property
     def cards(self) -> CardNames:
@@ -229,7 +253,7 @@ def read_compiled(folder: Folder) -> Matrix | None:
         told = json.loads(data[:start])
         if not _is_of(told, folder, os.stat(path).st_mtime_ns):
             return None
-        tables = Tables(data, start, told["kinds"], told["conditions"])
+        tables = Tables(data, start, told["kinds"], told["conditions"], told["standing"])
         return Matrix(tables, f"{told['date']}+{told['digest']}", told["date"], folder)
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -27,7 +27,7 @@ FIELDS = ("v", "d", "s", "y", "p", "r", "u", "R", "E", "Q", "S")
 """What is known of a package, a line each: versions, days, runs of sets of files, places of the yanked and of
 pre-releases, rows of requirements and the places without, these rows, lists and requirements, specifiers."""
 KIND = b"envdoctor-snapshot/"
-MAGIC = KIND + b"3\n"
+MAGIC = KIND + b"4\n"
 SDIST = -1
 """The tag of a source distribution in a `File`."""
 LIMITS = "?"
@@ -140,12 +140,12 @@ class Package:
     @cached_property
     def yanked(self) -> int:
         """The versions all of whose files were withdrawn."""
-        return _places(self.raw["y"])
+        return _mask(_numbered(self.raw["y"]))
 
     @cached_property
     def prereleases(self) -> int:
         """Alphas, betas, candidates and development releases."""
-        return _places(self.raw["p"])
+        return _mask(_numbered(self.raw["p"]))
 
     @cached_property
     def finals(self) -> int:
@@ -172,8 +172,11 @@ class Package:
     def file_masks(self, told: Callable[[int], T]) -> dict[T, int]:
         """Return the versions by what is told of the number of each one's set of file kinds."""
         masks: dict[T, int] = {}
-        start, runs = 0, _numbers(self.raw["s"])  # sets in order, each with how many have it in a row
-        for number, count in zip(runs[::2], runs[1::2], strict=True):
+        start, runs = (
+            0,
+            map(int, _numbered(self.raw["s"])),
+        )  # sets in order, each with how many have it in a row
+        for number, count in zip(runs, runs, strict=True):
             one = told(number)
             masks[one] = masks.get(one, 0) | ((1 << count) - 1) << start
             start += count
@@ -194,28 +197,27 @@ class Package:
 
     def row_masks(self, within: int) -> dict[int, int]:
         """Return which of the versions `within` share each row of requirements (-1: unknown requirements)."""
-        masks: dict[int, int] = {}
-        rows = self.rows
+        masks: dict[str, int] = {}
+        rows = self._row_numbers
         while within:
             bit = within & -within
             row = rows[bit.bit_length() - 1]
             masks[row] = masks.get(row, 0) | bit
             within ^= bit
-        return masks
+        return {int(row): mask for row, mask in masks.items()}
 
     @cached_property
     def unread(self) -> int:
         """The versions whose requirements are not known."""
-        return _places(self.raw["u"])
+        return _mask(_numbered(self.raw["u"]))
 
     def row_of(self, place: int) -> int:
         """Return the row of requirements of the version in that place; -1 where they are not known."""
-        return self.rows[place]
+        return int(self._row_numbers[place])
 
     @cached_property
-    def rows(self) -> list[int]:
-        """The row of requirements of each version; -1 where they are not known."""
-        return _numbers(self.raw["r"])
+    def _row_numbers(self) -> list[str]:
+        return _numbered(self.raw["r"])
 
     def requirements(self, row: int, extra: str = "") -> list[Requirement]:
         """Return what a row requires, without extras or what one extra adds."""
@@ -287,6 +289,15 @@ class Package:
         return known
 
     @cached_property
+    def pinned_prereleases(self) -> int:
+        """The pre-releases that a specifier pins exactly."""
+        edges = (told.rpartition(";")[2].split(",") for told in self.raw["S"].split(" ==")[:-1])
+        return (
+            _mask(run[0] for run in edges if len(run) == 2 and int(run[1]) - int(run[0]) == 1)
+            & self.prereleases
+        )
+
+    @cached_property
     def _masks(self) -> dict[int, int]:
         return {}
 
@@ -300,12 +311,19 @@ def _items(text: str) -> list[str]:
     return text.split(";") if text else []
 
 
+def _numbered(text: str) -> list[str]:
+    return text.split(",") if text else []
+
+
 def _numbers(text: str) -> list[int]:
-    return [*map(int, text.split(","))] if text else []
+    return [*map(int, _numbered(text))]
 
 
-def _places(text: str) -> int:
-    return sum(1 << place for place in _numbers(text))
+def _mask(places: Iterable[str]) -> int:
+    mask = 0
+    for place in places:
+        mask |= 1 << int(place)
+    return mask
 
 
 class Tables(Mapping[str, Sequence[str]]):
@@ -377,7 +395,7 @@ class Snapshot:
         place = self.places.get(name)
         if place is None:
             return None
-        lines = zlib.decompress(self.body[slice(*place)]).decode().split("\n")
+        lines = self.body[slice(*place)].decode().split("\n")
         return Package(name, dict(zip(FIELDS, lines, strict=True)), self.tables)
 
 

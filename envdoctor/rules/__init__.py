@@ -51,6 +51,7 @@ RULES: tuple[Listed, ...] = (
     *family("ran_out", "OOM-NEIGHBOUR", of="symptoms"),
     *family("wheels", "PYTHON-NO-WHEEL TORCH-VARIANT-NONE", of="symptoms"),
     *family("unbound", "NAME-UNBOUND", of="symptoms"),
+    *family("unbuilt", "BUILD-OTHER-TORCH", of="symptoms"),
     *family("unread", "UNREAD"),
     *family("untried", "RELEASES-UNTRIED"),
     *family("warned", "WARNING-KNOWN WARNING-STRANGE", of="warnings"),

@@ -17,11 +17,13 @@ from envdoctor.rules.base import Rule
 from envdoctor.rules.built_for import built_remedies
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.interface_lookup import distribution_of
-from envdoctor.rules.pairs import pair_remedies
+from envdoctor.rules.pairs import SIDE_BY_SIDE, pair_remedies
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.view import View, explained, installed, quoted, symptoms, torch_build
 
 UNDEFINED = ("SYM-ABI-FLASH-ATTN", "SYM-ABI-VLLM", "SYM-UNDEFINED-SYMBOL", "SYM-MAC-SYMBOL")
+UNTOLD = ("SYM-UNDEFINED-BARE", "SYM-UNDEFINED-SAID")
+"""Lines that tell of a missing symbol and leave its name out."""
 _OWNED = {"SYM-ABI-FLASH-ATTN": "flash-attn", "SYM-ABI-VLLM": "vllm"}
 _ANY = "ABI-EXTENSION"
 _FOLDER = re.compile(r"(?:site|dist)-packages[/\\](\w{2,60})[/\\]")
@@ -49,6 +51,9 @@ def check_extensions(view: View) -> Iterable[Finding]:
     for symptom in seen:
         owner = owners.get(symptom.captured.get("symbol", "")) or _owner(view, symptom)
         by_row.setdefault(owner, []).append(symptom)
+    for symptom in symptoms(view, *UNTOLD):
+        if (owner := _owner(view, symptom)) != _ANY:
+            by_row.setdefault(owner, []).append(symptom)
     for identity, told in by_row.items():
         yield _finding(view, identity, tuple(told))
 
@@ -67,14 +72,25 @@ def _owner(view: View, symptom: Symptom) -> str:
     fitting = [row for row in rows if any(glob_matches(path, glob) for glob in row.libraries)]
     listed = (row for row in fitting if view.facts.distribution(row.package))
     row = next(listed, next(iter(fitting), None))
-    return row.id if row else _ANY
+    return row.id if row else _only_one_told(view) or _ANY
+
+
+def _only_one_told(view: View) -> str:
+    """Return the one extension that is told to be there, where the line leaves its library out.
+
+    torch's companions are listed nearly everywhere: another one beside them is the likelier.
+    """
+    told = [row for row in view.matrix.rows(tables.ExtensionRow) if view.installed(row.package)]
+    told = [row for row in told if row.package not in SIDE_BY_SIDE] or told
+    return told[0].id if len({row.package for row in told}) == 1 else ""
 
 
 def _path(view: View, symptom: Symptom) -> str:
     """Return the library as it is told: a title leaves its folder out, the error line below has it."""
     symbol = symptom.captured.get("symbol")
-    shown = (error.text for error in view.facts.errors if symbol and symbol in error.text)
-    return " ".join((symptom.captured.get("lib", ""), symptom.text, *shown))
+    errors = [error for error in view.facts.errors if symbol and symbol in error.text]
+    asked = (f"{frame.file} {frame.code}" for error in errors for frame in error.frames[-1:])
+    return " ".join((symptom.captured.get("lib", ""), symptom.text, *(e.text for e in errors), *asked))
 
 
 def _package_at(view: View, seen: Sequence[Symptom]) -> str:
@@ -99,7 +115,7 @@ def _finding(view: View, identity: str, seen: tuple[Symptom, ...]) -> Finding:
         evidence=(*installed(view, package), *torch_build(view), *quoted(seen)),
         remedies=(*([_WHICH_TORCH] if elsewhere else []), *_remedies(view, package, row, built)),
         certainty=Certainty.LIKELY
-        if elsewhere or not (view.version_text("torch") or built)
+        if elsewhere or not symbol or not (view.version_text("torch") or built)
         else Certainty.CERTAIN,
         rows=(identity, *(r.id for r in built)) if row else tuple(r.id for r in built),
         sources=tuple(dict.fromkeys(r.source for r in (row, *built) if r is not None)),
@@ -184,7 +200,7 @@ def _remedies(
             ("uv pip install --reinstall torch==2.6.0 --torch-backend=cu124",),
         )
     if package == "flash-attn":
-        yield from _flash_attn_remedies(view)
+        yield from flash_attn_remedies(view)
     else:
         paired = list(pair_remedies(view, package))
         told = any(remedy.pins for remedy in paired)
@@ -200,7 +216,8 @@ def _remedies(
         )
 
 
-def _flash_attn_remedies(view: View) -> Iterator[Remedy]:
+def flash_attn_remedies(view: View) -> Iterator[Remedy]:
+    """Yield the releases of flash-attn with a wheel for this torch, and the torch that its own are for."""
     torch, version = view.torch_minor, view.version("flash-attn")
     glibc = parse_version(view.facts.host.glibc.get() or "")
     python = parse_version(view.python.get() or "")

@@ -142,7 +142,7 @@ def _judge_captured(view: View, group: str, text: str) -> Answer:
         value = symptom.captured.get(group)
         if value is not None and text_matches(value, text):
             return Answer(True, (Evidence(symptom.id, value, symptom.source),))
-    return Answer(False)
+    return Answer(text == "absent" and not any(group in symptom.captured for symptom in view.facts.symptoms))
 
 
 def _judge_verdict(view: View, op: str, text: str) -> Answer:

@@ -22,7 +22,14 @@ from envdoctor.rules.asked import Lack, Wanted, wanted_of
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import day_of, first_after, newest_on, package_facts, place_of, told_day
 from envdoctor.rules.import_chains import package_of
-from envdoctor.rules.interface_lookup import distribution_of, find_missing, is_contradicted, spelt_as
+from envdoctor.rules.interface_lookup import (
+    Missing,
+    distribution_of,
+    find_missing,
+    is_contradicted,
+    specifier_for,
+    spelt_as,
+)
 from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
 
@@ -76,22 +83,47 @@ def _finding(view: View, wanted: Wanted) -> Finding | None:
     if users:
         asking += f" (of what is here, {', '.join(told_release(view, name) for name in users[:_NAMED])} may)"
     asker = asker or next(iter(users), "")
+    other = _of_another(view, wanted, owner)
     return Finding(
         id=ID,
         severity=Severity.ERROR,
-        summary=f"{here} {what}: {asking} was written for another version of " + (owner or "it"),
+        summary=f"{other.what}: {told_release(view, owner)}, which is told, has it as all of {owner}"
+        f" {specifier_for(view, other)}, so what failed ran another {owner}, or has a class of that name"
+        if other
+        else f"{here} {what}: {asking} was written for another version of " + (owner or "it"),
         cause="Names, arguments and members come, move and go with releases. "
         + (f"{asker} and {owner} are" if asker and owner and not users else "Who asks and who is asked are")
         + " of different times, or a half upgraded copy is imported."
         + _never(view, wanted, owner),
         evidence=(Evidence(wanted.symptom.id, wanted.symptom.text, wanted.symptom.source),),
-        remedies=tuple(_remedies(view, wanted, owner, asker)),
+        remedies=(
+            *_as_told(view, other),
+            *(r for r in _remedies(view, wanted, owner, asker) if not (other and owner in r.pins)),
+        ),
         certainty=Certainty.UNCERTAIN,
         sources=("https://docs.python.org/3/library/exceptions.html#ImportError",),
         explains=(wanted.symptom.id,),
         prior=0.5,
         fallback=True,
     )
+
+
+def _of_another(view: View, wanted: Wanted, owner: str) -> Missing | None:
+    """Return the call that only other releases than the told one refuse; None where that one may, too."""
+    if wanted.lack in (Lack.NAME, Lack.MODULE, Lack.MEMBER):
+        return None
+    told = (m for m in find_missing(view, wanted) if m.library == owner and view.version(owner))
+    return next((missing for missing in told if not missing.sure and is_contradicted(view, missing)), None)
+
+
+def _as_told(view: View, other: Missing | None) -> Iterator[Remedy]:
+    if other:
+        pins = {other.library: specifier_for(view, other)}
+        yield Remedy(
+            f"See which {other.library} the failing process has, and install there one that has it.",
+            (*commands("python -m pip show {}", other.library), *install_commands(pins)),
+            pins,
+        )
 
 
 def users_of(view: View, owner: str) -> list[str]:

@@ -12,6 +12,7 @@ from envdoctor.matrix.interface_ranges import places_of, spans_of, specifier_of
 from envdoctor.matrix.interface_records import (
     Record,
     Spans,
+    libraries_taking,
     libraries_with,
     load_record,
     recorded_libraries,
@@ -21,7 +22,7 @@ from envdoctor.rules.calendar import standing_on_none
 from envdoctor.rules.ranges import range_satisfies
 from envdoctor.rules.standard_modules import standard_members
 from envdoctor.rules.view import View
-from envdoctor.values import dataclass
+from envdoctor.values import dataclass, replace
 
 _SUFFIX = re.compile(r"(For[A-Z]\w{0,60}|Model|LMHeadModel|LM|Config|TextConfig|VisionConfig)$")
 _BASE = re.compile(
@@ -33,6 +34,8 @@ DISTINCT = 12
 _OWN = 20
 """Letters from which it is so even where the library is not told."""
 _WORD = re.compile(r"[A-Z]{1,12}(?=[A-Z][a-z])|[A-Z]?[a-z0-9]{1,24}|[A-Z]{1,12}")
+_FEW = 2
+"""Libraries that may be meant where none is told, above which none is named."""
 _WORDS = 8
 """Words of a class's name that are looked at."""
 
@@ -50,6 +53,8 @@ class Missing:
     name: str = ""
     sure: bool = True
     """False where the error line does not name the library."""
+    unnamed: bool = False
+    """True where it does not even name the class: that the argument came or went tells whose it is."""
 
     @property
     def library(self) -> str:
@@ -194,12 +199,39 @@ def _of_owners(view: View, wanted: Wanted) -> list[Missing]:
         for library in _candidates(view, wanted)
         if (record := load_record(view.matrix.folder, library)) and (missing := _of_owner(record, wanted))
     ]
-    found = _originals(view, found) or list(_of_bases(view, wanted))
+    found = _originals(view, found) or list(_of_bases(view, wanted)) or _of_unnamed(view, wanted)
     fitting = [m for m in found if view.version(m.library) and not is_contradicted(view, m)]
     if fitting:
         return fitting[:1] if len({m.library for m in fitting}) == 1 else []
     unlisted = [m for m in found if view.version(m.library) is None]
+    if len(unlisted) == len(found) <= _FEW and all(missing.unnamed for missing in found):
+        return found
     return found[:1] if len({m.library for m in unlisted or found}) == 1 else []
+
+
+def _of_unnamed(view: View, wanted: Wanted) -> list[Missing]:
+    """Return whose methods of a bare name (`__init__`) take the argument in other releases than these."""
+    if wanted.lack is not Lack.KEYWORD or "." in wanted.owner:
+        return []
+    method = wanted.owner or "__init__"
+    taking = libraries_taking(view.matrix.folder, method, wanted.name)
+    listed = [library for library in taking if view.facts.distribution(library)]
+    found = []
+    for library in listed or [n for n in taking if view.installed(n) is not False]:
+        record, version = load_record(view.matrix.folder, library), view.version(library)
+        told = record.keywords.items() if record else ()
+        owners = {o: t[wanted.name] for o, t in told if wanted.name in t and o.split(".")[-1] == method}
+        lacking = [
+            o for o, spans in owners.items() if record and not (version and record.has(spans, version))
+        ]
+        if record and lacking:
+            owner = min(lacking, key=lambda name: (name.startswith("_"), len(name), name))
+            what = f"{wanted.name} of {owner.removesuffix('.__init__')}()"
+            named = replace(wanted, owner=owner)
+            found.append(
+                Missing(record, what, owners[owner], named, name=wanted.name, sure=False, unnamed=True)
+            )
+    return _originals(view, found)
 
 
 def _originals(view: View, found: list[Missing]) -> list[Missing]:

@@ -121,7 +121,11 @@ def _finding(view: View, missing: Missing) -> Finding:
             *other_side(view, missing),
             update_of_asker(view, missing),
         ),
-        certainty=Certainty.CERTAIN if missing.sure and view.version(library) else Certainty.LIKELY,
+        certainty=Certainty.CERTAIN
+        if missing.sure and view.version(library)
+        else Certainty.UNCERTAIN
+        if missing.unnamed and not view.version(library)
+        else Certainty.LIKELY,
         sources=(f"wheel:{library}",),
         explains=(missing.symptom.id,),
         prior=0.79,

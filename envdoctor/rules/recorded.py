@@ -11,7 +11,7 @@ from envdoctor.facts import Distribution, Facts
 from envdoctor.matrix import Matrix
 from envdoctor.matrix.markers import decide
 from envdoctor.matrix.snapshot import Package, Requirement, Snapshot, load_snapshot
-from envdoctor.rules.ranges import parse_specifier, parse_version, version_satisfies
+from envdoctor.rules.ranges import parse_specifier, parse_version, range_satisfies, version_satisfies
 from envdoctor.values import NamedTuple
 
 FEW = 3
@@ -34,7 +34,9 @@ class Demand(NamedTuple):
     extras: tuple[str, ...] = ()
 
     def is_met_by(self, other: Distribution) -> bool:
-        """True unless the version is known and outside of the range."""
+        """True unless the version, or the minor that is told in its place, is outside of the range."""
+        if not other.version and other.specifier.endswith(".*"):
+            return range_satisfies(other.specifier, self.specifier) is not False
         return not (other.version and self.specifier) or _meets(other.version, self.specifier)
 
 

@@ -22,6 +22,8 @@ from envdoctor.values import dataclass, replace
 
 _EXACT_ABI = frozenset({"torchvision", "torchaudio", "vllm", "xformers", "sglang"})
 """Compiled against one torch: another one breaks them."""
+_RUNTIMES = {"sglang": ("srt", ("sgl-kernel", "sglang-kernel", "flashinfer-python", "flashinfer"))}
+"""The extra by which a package is an engine, and what is there for that alone (wheel:sglang-0.4.8)."""
 _CHECKED_AT_IMPORT = frozenset({"tokenizers", "huggingface-hub", "safetensors", "numpy", "regex", "pyyaml"})
 """transformers looks at these versions when it is imported, and refuses."""
 _EXTRA = re.compile(r"\bextra\b")
@@ -87,6 +89,12 @@ class Asked:
         extras: dict[str, set[str]] = {}
         for demand in [one for found in demands.values() for one in found if one.extras]:
             extras.setdefault(demand.name, set()).update(demand.extras)
+        for name, (extra, brought) in _RUNTIMES.items():
+            asked = view.asked_of_installers
+            if name in demands and (
+                any(view.facts.distribution(one) for one in brought) or f"{name}[{extra}]" in asked
+            ):
+                extras.setdefault(name, set()).add(extra)
         for d in listed:
             if names := extras.get(d.name):
                 demands[d.name] = list(_demands(view, environment, d, tuple(sorted(names))))
@@ -212,7 +220,7 @@ def _finding(view: View, name: str, group: Sequence[Unmet], matters: bool) -> Fi
     It is worth a warning where it `matters`: where the stack comes to it.
     """
     first = group[0]
-    state = "is not installed" if first.other is None else f"is at {first.other.version}"
+    state = "is not installed" if first.other is None else f"is at {_at(first.other)}"
     pins = {name: _joined_specifier(group)}
     owners = list(dict.fromkeys(_owner(one.by) for one in group))
     return Finding(
@@ -278,7 +286,7 @@ def _brought(view: View, unmet: Unmet) -> str:
         return ""
     return (
         f" The installer was asked for {', '.join(asked[:_RIVALS])}, whose own requirements brought"
-        f" {unmet.other.name} {unmet.other.version}: the two pin different releases of it."
+        f" {unmet.other.name} {_at(unmet.other)}: the two pin different releases of it."
     )
 
 
@@ -295,7 +303,7 @@ def _raised(view: View, unmet: Unmet) -> Iterator[Remedy]:
         final = not package.prereleases >> package.position[version] & 1
         if final and asked and all(one.is_met_by(other) for one in asked):
             pins = {by.name: f">={version}"}
-            text = f"Or raise {by.name}: {version} takes {other.name} {other.version}."
+            text = f"Or raise {by.name}: {version} takes {other.name} {_at(other)}."
             yield Remedy(text, install_commands(pins), pins)
             return
 
@@ -312,6 +320,11 @@ def _apart(view: View, unmet: Unmet) -> Iterator[Remedy]:
             "Or install what was asked for without its requirements (--no-deps; from source or in the image"
             " that its project gives for this accelerator), where what is there already serves it."
         )
+
+
+def _at(distribution: Distribution) -> str:
+    """Return the version, or the minor version that is told in its place."""
+    return distribution.version or distribution.specifier.removeprefix("==").removesuffix(".*")
 
 
 def _owner(distribution: Distribution) -> str:
@@ -342,7 +355,7 @@ def _joined_specifier(group: Sequence[Unmet]) -> str:
 def _state(name: str, other: Distribution | None) -> Evidence:
     if other is None:
         return Evidence(name, "not installed", "the whole list of distributions")
-    return Evidence(name, other.version or "", other.source)
+    return Evidence(name, _at(other), other.source)
 
 
 def _severity(unmet: Unmet, matters: bool) -> Severity:

@@ -38,8 +38,8 @@ _CURED = (
     " But what mends it is there already, by the versions told:"
     " another environment may have failed, or the cause is another."
 )
-_KINDS = ("arch", "gpu.name")
-"""What a row that is for one kind of machine hangs on: where none is told, the general row answers."""
+_KINDS = ("arch", "gpu.name", "toolkit")
+"""What a row for one kind of machine or toolkit hangs on: where none is told, the general row answers."""
 _SYSTEM = ("os", "arch", "wsl")
 """What a row or a remedy for one system hangs on: said of no other, and not where none is told."""
 _DECISIVE, _PROBABLE, _HALF = 0.9, 0.6, 0.5

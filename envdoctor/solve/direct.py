@@ -279,7 +279,7 @@ class _Reading:
         """Cut off what rows forbid beside what is fixed; return whether anything was."""
         moved = False
         for row in (*nogoods(self.goal.context, bits.keys()), *self.goal.avoided):
-            if all(_holds(literal, bits) for literal in row.literals):
+            if all(literal.holds(bits) for literal in row.literals):
                 literal = self._movable(row)
                 for owner in {one.name for one in row.literals} - {literal.name}:
                     self._force(Demand(literal.name, ~literal.mask, (), True, -1), owner)
@@ -304,7 +304,7 @@ class _Reading:
             told.setdefault(one.name, []).append((owner, one))
         charges: dict[str, set[_Charge]] = {}
         for name, bit in chosen.items():
-            if loss := self._cost(name, bit) - self._least(name):
+            if loss := self._loss(name, bit):
                 self._charge(name, loss, chosen, told, charges)
         for owner, charged in charges.items():
             for bit in bits_of(self._base(owner) & ((1 << chosen[owner]) - 1)):
@@ -367,6 +367,11 @@ class _Reading:
     def _cost(self, name: str, bit: int) -> int:
         return self.policy.cost(self._node(name), bit)[-1]
 
+    def _loss(self, name: str, bit: int) -> int:
+        """Return what a pick costs beyond the least, which the newest left of what is sure costs."""
+        newest = name in self.sure and bit == self._base(name).bit_length() - 1
+        return 0 if newest else self._cost(name, bit) - self._least(name)
+
     def _least(self, name: str) -> int:
         """Return what a package costs at least: nothing where it need not be there."""
         return self._cost(name, self._base(name).bit_length() - 1) if name in self.sure else 0
@@ -375,11 +380,6 @@ class _Reading:
         """Return a pick for which another that is not sure is there."""
         found = next((owner for owner, one in told.get(name, ()) if not one.limit), "")
         return found or _stop()
-
-
-def _holds(literal: Literal, bits: Mapping[str, int]) -> bool:
-    picked = literal.name in bits and bool(literal.mask >> bits[literal.name] & 1)
-    return picked is literal.inside
 
 
 def _stop() -> NoReturn:

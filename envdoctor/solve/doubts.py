@@ -9,6 +9,7 @@ tried. None of them proves a failure, so that none of them makes a conflict.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 
 from envdoctor.matrix.majors import first_untried, is_open, newer_finals, superseded_on
 from envdoctor.matrix.snapshot import Requirement as Wanted
@@ -16,6 +17,7 @@ from envdoctor.solve.nodes import Context, Node
 from envdoctor.solve.problem import Literal, Nogood, bits_of
 from envdoctor.solve.variants import OWN_RUNTIME
 from envdoctor.solve.versions import Key, version_key
+from envdoctor.values import cached_property
 
 LATER = 60
 """So many later releases of a package are asked for a bound that they added."""
@@ -48,10 +50,12 @@ def _of_imports(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, 
     for importer in nodes:
         for line in facts[importer].split("\n") if importer in facts else ():
             provider, spans, what, lacking = line.split("\t")
+            if provider not in nodes:
+                continue
             for name in (importer, provider):
-                if name not in keys and name in nodes:
+                if name not in keys:
                     keys[name] = version_key(nodes[name].version(bits[name]))
-            if provider in keys and _lies(keys[provider], lacking) and _lies(keys[importer], spans):
+            if _lies(keys[provider], lacking) and _lies(keys[importer], spans):
                 owner, other = nodes[importer], nodes[provider]
                 theirs, lost = _between(owner, spans), _between(other, lacking)
                 told = (
@@ -102,10 +106,12 @@ class _History:
     def __init__(self, node: Node, place: int) -> None:
         """Find the final releases that are newer, and the day on which the first of them came."""
         self.node, self.place = node, place
-        package = node.package
-        self.newer = list(bits_of(newer_finals(package, place)))
-        self.superseded = superseded_on(package, place)
+        self.superseded = superseded_on(node.package, place)
         self._rows: dict[int, dict[str, Wanted]] = {}
+
+    @cached_property
+    def _later(self) -> list[int]:
+        return list(islice(bits_of(newer_finals(self.node.package, self.place)), LATER))
 
     def later_bound(self, other: Node, bit: int) -> Nogood | None:
         """Return that a later release of this package bars the other's choice from above, if one does.
@@ -113,7 +119,7 @@ class _History:
         A later release that admits it, and came out when it was there, speaks for it.
         """
         chosen = other.places[bit]
-        for later in self.newer[:LATER]:
+        for later in self._later:
             wanted = self._wanted(later).get(other.name)
             if wanted is None:
                 continue

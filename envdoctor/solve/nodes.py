@@ -231,9 +231,15 @@ class Node:
     def bans(self) -> list[Ban]:
         """What the target, the index and the options rule out, each with its reason."""
         found = [Ban(what, self.expand(mask)) for what, mask in self._version_bans if mask]
+        return [*found, *self._further_bans()]
+
+    def _further_bans(self) -> Iterator[Ban]:
+        """Yield what rules candidates out that hangs on the card or the request."""
         if self.name in self.context.options.held:
-            found.append(Ban("held", self.all, self.context.installed[self.name]))
-        return [*found, *self._constraint_bans(), *self._hardware_bans()]
+            yield Ban("held", self.all, self.context.installed[self.name])
+        yield from self._constraint_bans()
+        if self.context.target.judges_hardware:
+            yield from self._hardware_bans()
 
     def admits(self, spec: str) -> int:
         """Return the candidates that a specifier admits; the local label of an exact one names a build."""
@@ -259,19 +265,23 @@ class Node:
     @cached_property
     def allowed(self) -> int:
         """The candidates that nothing rules out."""
-        mask = self.all
-        for ban in self.bans:
+        mask = self._sound
+        for ban in self._further_bans():
             mask &= ~ban.mask
         return mask
 
     @cached_property
+    def _sound(self) -> int:
+        """The candidates that nothing rules out whatever the card and the request."""
+        barred = 0
+        for _, versions in self._version_bans:
+            barred |= versions
+        return self.all & ~self.expand(barred)
+
+    @cached_property
     def installable(self) -> int:
         """The candidates on the default index that an installer, which knows of no card, may take."""
-        mask = self.all
-        for _, versions in self._version_bans:
-            mask &= ~self.expand(versions)
-        variants = sum(1 << bit for bit, build in enumerate(self.builds or ()) if build.variant)
-        return mask & ~variants
+        return self._sound & ~sum(1 << bit for bit, build in enumerate(self.builds or ()) if build.variant)
 
     def pythons(self, place: int) -> list[str]:
         """Return what the files of a release ask of Python, as they write it."""
@@ -315,7 +325,7 @@ class Node:
         newer = self._newer()
         yield "newer", newer & ~kept
         unasked = self._unasked_prereleases(newer)
-        yield "prerelease", unasked and unasked & ~kept & ~self._pinned_prereleases
+        yield "prerelease", unasked and unasked & ~kept & ~self.package.pinned_prereleases
         for what, mask in files:
             yield what, mask & ~kept
         unread = package.unread
@@ -332,19 +342,10 @@ class Node:
         return self.package.prereleases if finals and not meant else 0
 
     @cached_property
-    def _pinned_prereleases(self) -> int:
-        pinned = 0
-        for number, spec in enumerate(self.package.specs):
-            if " ==" in spec:
-                mask = self.package.spec_mask(number)
-                pinned |= mask if mask & (mask - 1) == 0 else 0
-        return pinned & self.package.prereleases
-
-    @cached_property
     def reserved(self) -> int:
         """Pre-releases that may be picked only because another package's requirement pins them exactly."""
         unasked = self._unasked_prereleases(self._newer())
-        return unasked and self.expand(unasked & self._pinned_prereleases) & ~self.installed
+        return unasked and self.expand(unasked & self.package.pinned_prereleases) & ~self.installed
 
     def _newer(self) -> int:
         cutoff = self.context.options.cutoff

@@ -107,7 +107,7 @@ def _moved(node: Node, bit: int) -> int:
 
 def behind(node: Node, bit: int, possible: int) -> tuple[int, int]:
     """Return how many days and releases a candidate is behind the newest of `possible`."""
-    if not possible:
+    if not possible >> (bit + 1):
         return 0, 0
     best = node.places[possible.bit_length() - 1]
     place = node.places[bit]

@@ -52,6 +52,11 @@ class Literal(NamedTuple):
     mask: int
     inside: bool = True
 
+    def holds(self, bits: Mapping[str, int]) -> bool:
+        """True where it is met by picks, by name."""
+        picked = self.name in bits and bool(self.mask >> bits[self.name] & 1)
+        return picked is self.inside
+
 
 class Nogood(NamedTuple):
     """Conditions that must not all hold, and the matrix row (or fact) that says so."""

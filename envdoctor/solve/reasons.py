@@ -11,7 +11,7 @@ from envdoctor.matrix.snapshot import Requirement as Wanted
 from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.solve.goal import Goal, Picks
 from envdoctor.solve.nodes import TORCH, Node
-from envdoctor.solve.problem import Literal, Nogood, bits_of
+from envdoctor.solve.problem import Nogood, bits_of
 from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import conditions_of, nogoods
 from envdoctor.solve.undeclared import Undeclared, undeclared
@@ -296,7 +296,8 @@ class Explained:
 
     def _beyond_target(self, node: Node, bit: int) -> Iterator[str]:
         """Say which card or driver bars a newer release that any installer would take."""
-        if not any(ban.what in ("card", "kernels", "driver") for ban in node.bans):
+        judges = self.goal.context.target.judges_hardware
+        if not judges or not any(ban.what in ("card", "kernels", "driver") for ban in node.bans):
             return
         within = node.installable
         for request in self._requests.get(node.name, ()):
@@ -351,8 +352,9 @@ class Explained:
         for ban in node.bans if newer else ():
             newer &= ban.mask if ban.what == "unread" else ~ban.mask
         place = node.places[newer.bit_length() - 1] if newer else -1
-        told = any(ban.what == "unread" for ban in node.bans)
-        return node.package.versions[place] if told and place > node.places[bit] else ""
+        if place <= node.places[bit] or not any(ban.what == "unread" for ban in node.bans):
+            return ""
+        return node.package.versions[place]
 
     def _unread_below(self, node: Node, bit: int) -> Iterator[tuple[str, str]]:
         """Give what the newest release asked for requires, where all that it admits is unread."""
@@ -461,7 +463,7 @@ class Explained:
         """Yield what the matrix forbids of a candidate beside the pins, but for what it says of `owner`."""
         bits = {**self.picks.bits, node.name: newest}
         for row in self._rows_on.get(node.name, ()):
-            if all(_holds(one, bits) for one in row.literals) and owner not in {o.name for o in row.literals}:
+            if all(one.holds(bits) for one in row.literals) and owner not in {o.name for o in row.literals}:
                 when = conditions_of(self.goal.context, row.row)
                 pair = [f"{key} {spec}" for key, spec in when.items()]
                 others = (one.name for one in row.literals if one.inside and one.name != node.name)
@@ -493,8 +495,3 @@ class Explained:
 
 def _ends_below(clause: str, python: str) -> bool:
     return clause.startswith("<") and not satisfies(python, clause)
-
-
-def _holds(literal: Literal, bits: Mapping[str, int]) -> bool:
-    picked = literal.name in bits and bool(literal.mask >> bits[literal.name] & 1)
-    return picked is literal.inside

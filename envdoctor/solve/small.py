@@ -105,4 +105,4 @@ class _Search:
 
 def _forbids(literals: Iterable[Literal], bits: Mapping[str, int]) -> bool:
     """True when all conditions of a row hold, as the engine reads them of what the problem has."""
-    return all((one.name in bits and bool(one.mask >> bits[one.name] & 1)) is one.inside for one in literals)
+    return all(one.holds(bits) for one in literals)

@@ -43,6 +43,11 @@ class Target:
         return tuple(card for card in dict.fromkeys(self.cards) if card.capability is not None)
 
     @property
+    def judges_hardware(self) -> bool:
+        """True where a card or a driver is told, which a release may not run on."""
+        return bool(self.cards or self.driver)
+
+    @property
     def python_minor(self) -> str:
         """The Python as `3.11`."""
         return f"{self.python[0]}.{self.python[1]}"

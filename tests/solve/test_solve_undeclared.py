@@ -6,7 +6,7 @@ from pathlib import Path
 
 import solve_world as world
 
-from envdoctor.matrix import Matrix
+from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.solve.goal import Goal
 from envdoctor.solve.pinning import pin
 from envdoctor.solve.summary import summary_lines
@@ -38,6 +38,13 @@ def test_it_is_pinned_with_the_reason() -> None:
     pins = {one.name: one for one in pin(asked("frame==1.0")).pins}
     assert pins["tools"].version == "81"
     assert pins["tools"].because == ("frame 1.0 needs <82, which its metadata does not say (TOOLS-GONE)",)
+
+
+def test_spacy_gets_the_click_that_typer_brings_no_longer() -> None:
+    facts = world.world(
+        {"spacy": {"3.8.14": {"requires": ["typer"]}}, "typer": {"0.27.0": {}}, "click": {"8.5.1": {}}}
+    )
+    assert world.versions(world.goal(facts, ["spacy"], matrix=load_matrix()))["click"] == "8.5.1"
 
 
 def test_a_release_that_does_without_it_brings_nothing() -> None:
