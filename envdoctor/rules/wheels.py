@@ -33,6 +33,7 @@ _FAILED = ("SYM-NO-MATCHING", "SYM-NO-VERSION-FOUND")
 _OF_UV = ("SYM-UV-LOCKED-NO-WHEEL", "SYM-UV-NONE-COMPATIBLE")
 """What uv says of one release, be it the Python or the platform that it has no wheel for."""
 _CPYTHON = re.compile(r"cp3(\d{1,2})$")
+_USUAL_PYTHONS = ("3.11", "3.12", "3.10", "3.13", "3.9", "3.14", "3.8")
 _USUAL_GLIBC = (2, 17)
 """The C library (2.17) that wheels were built for while CentOS 7 lived."""
 
@@ -122,6 +123,8 @@ def _judge(view: View, snapshot: Snapshot, package: Package, symptom: Symptom) -
         yield _none_offered(view, package.name, whole, symptom)
     elif _lacks_wheel(view, have) and asked:
         yield _no_wheel(view, package, asked, local, have, symptom)
+    elif asked and (pythons := _refused_by(view, snapshot, package, specifier)):
+        yield _python_refused(view, package, asked, pythons, symptom)
     elif symptom.captured.get("offered", "").startswith("none") or not have.here:
         yield _none_offered(view, package.name, have, symptom)
     elif (newest := _newest_offered(symptom)) and specifier:
@@ -236,6 +239,40 @@ def _no_wheel(
         sources=(f"wheel:{package.name}",),
         explains=(symptom.id,),
         prior=0.8,
+    )
+
+
+def _refused_by(view: View, snapshot: Snapshot, package: Package, specifier: str) -> str:
+    """Return the Requires-Python of what was asked for where none of its files admits the Python told."""
+    python, chosen = parse_version(str(view.python.get() or "")), _mask(package, specifier)
+    numbers = {file.python for mask, files in package.file_groups() if mask & chosen for file in files}
+    asked = [snapshot.python(number)[0] for number in sorted(numbers)]
+    return asked[-1] if python and all(a and not version_satisfies(python, a) for a in asked) else ""
+
+
+def _python_refused(view: View, package: Package, asked: str, pythons: str, symptom: Symptom) -> Finding:
+    """The release is not for the Python that is told, by its own metadata: pip passes it over in silence."""
+    told = view.python
+    shown = (Evidence("Python", told.value, told.source),) if isinstance(told, Observed) else ()
+    pins = {"python": pythons}
+    fitting = next((one for one in _USUAL_PYTHONS if version_satisfies(Version(one), pythons)), pythons)
+    return Finding(
+        id="PYTHON-REFUSED",
+        severity=Severity.ERROR,
+        summary=f"{package.name} {asked.lstrip('=')} requires Python {pythons}, and this is {told.get()}: pip"
+        " passes such releases over and offers those before alone",
+        cause="A release names the Pythons that it is for (Requires-Python); none other is offered it.",
+        evidence=(*shown, Evidence(symptom.id, symptom.text, symptom.source)),
+        remedies=(
+            Remedy(
+                f"Make an environment with Python {fitting}.", commands("uv venv --python {}", fitting), pins
+            ),
+            *(_offered(package.name, newest) if (newest := _newest_offered(symptom)) else ()),
+        ),
+        certainty=Certainty.CERTAIN,
+        sources=(f"wheel:{package.name}",),
+        explains=("SYM-NO-VERSION-FOUND", "SYM-NO-MATCHING"),
+        prior=0.9,
     )
 
 
