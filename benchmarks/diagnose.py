@@ -1,9 +1,10 @@
 """What a whole `envdoctor diagnose` costs, beside torch's own report, in one run.
 
-    python benchmarks/diagnose.py [--runs 15] [--torch-python PYTHON]
+    python benchmarks/diagnose.py [--runs 15] [--torch-python PYTHON] [--lines]
 
 Medians of whole processes, their modules compiled to bytecode as an installer leaves them; the ratio to
-`python -m torch.utils.collect_env` where a torch is given.
+`python -m torch.utils.collect_env` where a torch is given. With `--lines` alone what a line costs that no
+rule accounts for, and one that a rule knows, beside a text without one.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--torch-python")
+    parser.add_argument("--lines", action="store_true", help="measure what a line costs")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(Path(folder) / "bytecode")
+        if args.lines:
+            return _lines(Path(folder), args.runs)
         logs = write_logs(Path(folder))
         floor = report("python -c pass", [sys.executable, "-c", "pass"], args.runs)
         report("envdoctor --version", [*ENVDOCTOR, "--version"], args.runs)
@@ -48,6 +52,33 @@ def main() -> int:
                 "torch.utils.collect_env", [args.torch_python, "-m", "torch.utils.collect_env"], 5
             )
             print(f"collect_env / diagnose: {theirs.wall_s / ours.wall_s:.1f} times")
+    return 0
+
+
+UNEXPLAINED = {
+    "no": "",
+    "a known": ERROR,
+    "an unexplained": "ValueError: the spindle of the left gear was turned twice before it was oiled\n",
+}
+"""By what it is, a line under a traceback that runs through two libraries."""
+
+
+def _lines(folder: Path, runs: int) -> int:
+    """Print what texts with each line cost, and by how much more than the one without."""
+    costs = {}
+    for name, line in UNEXPLAINED.items():
+        path = folder / f"{name}.log"
+        frames = "".join(
+            f'  File "/v/lib/python3.11/site-packages/{place}", line 9, in run\n    run()\n'
+            for place in ("transformers/trainer.py", "torch/nn/modules/module.py")
+        )
+        told = f"Traceback (most recent call last):\n{frames}{line}" if line else ""
+        path.write_text(f"torch: 2.0.1\ntransformers: 4.40.1\n{told}")
+        command = [*ENVDOCTOR, "diagnose", "--format", "json", "--from", str(path)]
+        costs[name] = report(f"{name} line", command, runs)
+    none = costs["no"]
+    for name, cost in costs.items():
+        print(f"{name} line: {cost.wall_s - none.wall_s:+.3f} s, {cost.peak_mib - none.peak_mib:+.0f} MiB")
     return 0
 
 

@@ -9,34 +9,43 @@ the facts, of distributions and builds alike; the releases are then those that t
 (the index is read) and that the answer gives. An answer is right when one of the first two findings tells
 the package of a traceback of the text, and its releases hold the version that the text states; how many
 minor releases they span is counted.
+
+A `truth.json` beside a text may tell `cause_words`, groups of which one word each must stand in the answer:
+then it is counted how often one of the first two findings has them all, how often they do where a library's
+own condition was told to hold, and which findings are certain and lack them.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cases import text_of
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.facts import Facts
 from envdoctor.facts.names import normalise
-from envdoctor.findings import Finding
+from envdoctor.findings import Certainty, Finding, Severity
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.matrix.interface_records import load_record
 from envdoctor.matrix.snapshot import load_snapshot
 from envdoctor.online import date_facts
 from envdoctor.pastes import parse_paste
 from envdoctor.rules.interface_lookup import distribution_of
+from envdoctor.rules.origins import ID as ORIGIN
 from envdoctor.rules.raisers import FACT, LAST
 from envdoctor.rules.ranges import parse_version
 
 _HEAD = "Traceback (most recent call last)"
+_CHILD = "ChildFailedError"
+"""How a launcher reports that what it started failed: that raised elsewhere."""
 _LINE = re.compile(r'File ["“]([^"”\n]{1,400})["”]')
 _INSTALLED = re.compile(r"(?:site|dist)-packages[/\\]([\w.]+)")
 _OWN = re.compile(
@@ -57,11 +66,31 @@ class Asked:
     facts: Facts
     raisers: Sequence[str]
     stated: Mapping[str, Version]
+    cause: Sequence[Sequence[str]] = ()
+    """Groups of words that tell the cause; empty where nobody told it."""
+
+
+@dataclass
+class Count:
+    """How often something was said, and how often it was right."""
+
+    said: int = 0
+    right: int = 0
+
+    def add(self, right: bool) -> None:
+        """Count one more."""
+        self.said += 1
+        self.right += right
+
+    def __str__(self) -> str:
+        """Tell both."""
+        return f"{self.right} of {self.said}"
 
 
 def raisers_of(text: str, matrix: Matrix) -> list[str]:
     """Return the package of the innermost line of each traceback, read by its letters alone."""
-    found = (raiser_of(_LINE.findall(part), matrix) for part in text.split(_HEAD)[1:])
+    parts = (part for part in text.split(_HEAD)[1:] if _CHILD not in part)
+    found = (raiser_of(_LINE.findall(part), matrix) for part in parts)
     return list(dict.fromkeys(filter(None, found)))
 
 
@@ -100,7 +129,25 @@ def read_texts(folders: Sequence[Path], matrix: Matrix) -> Iterator[Asked]:
                 for name, one in known.items()
                 if one and one.version and (version := parse_version(one.version)) and is_release(version)
             }
-            yield Asked(f"{path.parent.parent.name}/{path.parent.name}", facts, raisers, stated)
+            name = f"{path.parent.parent.name}/{path.parent.name}"
+            yield Asked(name, facts, raisers, stated, words_of(path.with_name("truth.json")))
+
+
+def words_of(truth: Path) -> list[list[str]]:
+    """Return the groups of words that tell a text's cause, where it can be known."""
+    told = json.loads(truth.read_text("utf-8")) if truth.is_file() else {}
+    groups = told.get("cause_words") or [] if told.get("knowable", True) else []
+    return [[group] if isinstance(group, str) else group for group in groups]
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.sub(r"[`'\"‘’“”*]", "", text.lower().replace("_", "-")).split())
+
+
+def tells(finding: Finding, cause: Sequence[Sequence[str]]) -> bool:
+    """True where a finding has a word of each group."""
+    text = _plain(text_of(finding))
+    return all(any(_plain(word) in text for word in group) for group in cause)
 
 
 def is_release(version: Version) -> bool:
@@ -153,6 +200,7 @@ def main() -> None:
     matrix = load_matrix()
     whole = named = stated = untold = right = 0
     widths = list[int]()
+    causes, guarded, certain = Count(), Count(), Count()
     for one in read_texts(options.folders, matrix):
         facts = date_facts(blanked(one.facts), matrix)
         findings = diagnose_facts(facts, matrix, complete=False).findings[:FIRST]
@@ -165,6 +213,13 @@ def main() -> None:
             stated += 1
             right += any(answers)
             untold += not any(answers) and None in answers
+        for finding in findings if one.cause else ():
+            if finding.id == ORIGIN and " because " in finding.summary:
+                guarded.add(tells(finding, one.cause))
+            if finding.severity is Severity.ERROR and finding.certainty is Certainty.CERTAIN:
+                certain.add(tells(finding, one.cause))
+        if one.cause:
+            causes.add(any(tells(finding, one.cause) for finding in findings))
         widths += [width(r, name, matrix) for (name, r, _), ok in zip(judged, answers, strict=True) if ok]
         if options.show and (not told or (judged and not any(answers))):
             all_told = list(told_of(findings))
@@ -174,6 +229,8 @@ def main() -> None:
         f"{whole} texts with a traceback: package named {named}; of {stated} that state its version: releases"
         f" told and right {right}, none told {untold}, else {stated - right - untold}"
     )
+    if causes.said:
+        print(f"cause, by words: {causes}; a library's own condition: {guarded}; certain ones: {certain}")
     if widths:
         print(f"width in minor releases: median {statistics.median(widths)}, most {max(widths)}")
 

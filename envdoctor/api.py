@@ -271,7 +271,7 @@ def choose_profile(
     if validate and (method not in ("auto", "full", "lora", "qlora") or optim):
         raise InputError("--validate: of full, lora and qlora with an optimizer that is chosen")
     matrix = load_matrix()
-    needed = not gpus or python or target
+    needed = not gpus or python or target or validate  # what is tried is what is installed
     facts = _read([target] if target else [], python, matrix) if needed else None
     declared = Declared(gpus, stack=stack)
     work = workload_of(

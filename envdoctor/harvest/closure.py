@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from packaging.markers import Marker, UndefinedEnvironmentName
+from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -74,7 +74,7 @@ def followed(lines: Iterable[str], extras: Iterable[str]) -> Iterator[tuple[str,
 def _parsed(line: str) -> tuple[str, frozenset[str], str | None]:
     requirement = Requirement(line)
     asked = frozenset(str(canonicalize_name(extra)) for extra in requirement.extras)
-    marker = str(requirement.marker) if requirement.marker else None
+    marker = str(requirement.marker).replace("===", "==") if requirement.marker else None
     return str(canonicalize_name(requirement.name)), asked, marker
 
 
@@ -83,5 +83,5 @@ def _holds(marker: str, extra: str) -> bool:
     parsed = Marker(marker)
     try:
         return any(parsed.evaluate({**machine, "extra": extra}) for machine in _MACHINES)
-    except UndefinedEnvironmentName:
+    except (UndefinedComparison, UndefinedEnvironmentName):
         return False

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from types import MappingProxyType
 
 from envdoctor.harvest.served_names import MAKER, Served, makers_in, served_by
@@ -408,9 +409,12 @@ def _signature(node: _Function, bound: int, lines: Sequence[str]) -> Iterator[st
     if arguments.kwarg:
         yield OPEN
         yield from _taken_out(arguments.kwarg.arg, "\n".join(lines[node.lineno - 1 : node.end_lineno]))
-    kept = [name for decorator in node.decorator_list for name in _former_names(decorator)]
+    taken = frozenset(argument.arg for argument in (*positional, *arguments.kwonlyargs))
+    former = [list(_former_names(decorator, taken)) for decorator in node.decorator_list]
+    kept = [name for names in former for name in names]
     yield from kept
-    if any(_last_name(d) not in PLAIN_DECORATORS and not any(_former_names(d)) for d in node.decorator_list):
+    decorated = zip(node.decorator_list, former, strict=True)
+    if any(_last_name(d) not in PLAIN_DECORATORS and not names for d, names in decorated):
         return
     if not arguments.vararg:
         yield f"{POSITIONAL}{max(len(positional) - bound, 0)}"
@@ -419,14 +423,31 @@ def _signature(node: _Function, bound: int, lines: Sequence[str]) -> Iterator[st
     yield from (f"{NEEDED}{argument.arg}" for argument in needed if argument.arg not in kept)
 
 
-def _former_names(decorator: ast.expr) -> Iterator[str]:
-    """Yield the names by which a decorator still takes arguments that are called otherwise now."""
+def _former_names(decorator: ast.expr, taken: frozenset[str]) -> Iterator[str]:
+    """Yield the names by which a decorator still takes arguments that are called otherwise now.
+
+    They are what it is given that the function does not take; where that is nothing, how it calls what the
+    function takes. What that takes may be given by them.
+    """
     if isinstance(decorator, ast.Call) and _RENAMING.search(_last_name(decorator)):
         named = [k for k in decorator.keywords if k.arg not in ("version", "new_name")]
-        given = (*decorator.args, *(k.value for k in named))
+        given = chain.from_iterable(map(_parts, (*decorator.args, *(k.value for k in named))))
         told = [one.value for one in given if isinstance(one, ast.Constant)]
-        told += [k.arg for k in named if isinstance(k.value, ast.Constant) and isinstance(k.value.value, str)]
-        yield from (text for text in told if isinstance(text, str) and text.isidentifier())
+        texts = [text for text in told if isinstance(text, str) and text.isidentifier()]
+        yield from texts
+        if taken.issuperset(texts):
+            calls = (k.arg for k in named if isinstance(k.value, ast.Constant) and k.value.value in taken)
+            yield from filter(None, calls)
+
+
+def _parts(node: ast.expr) -> Iterator[ast.expr | None]:
+    match node:
+        case ast.List(elts=some) | ast.Tuple(elts=some) | ast.Set(elts=some):
+            yield from some
+        case ast.Dict(keys=keys, values=values):
+            yield from (*keys, *values)
+        case _:
+            yield node
 
 
 def _taken_out(kwargs: str, source: str) -> Iterator[str]:

@@ -14,10 +14,13 @@ from envdoctor.harvest.atlas import SOURCES, Source, read_release
 from envdoctor.harvest.interface_reader import Reader
 from envdoctor.harvest.interface_sources import LIBRARIES, Library
 from envdoctor.harvest.interfaces import UNLISTED, Interface, without_inner
+from envdoctor.harvest.workers import Workers
 from envdoctor.matrix.atlas import COMPILED, Atlas, key_of, load_atlas
 from envdoctor.matrix.interface_records import Record, load_record
 
 SHARE = 0.01
+AT_ONCE = 2
+"""Releases that are read at once: while one is fetched another is parsed."""
 Check = tuple[str, Callable[[], Sequence[str]]]
 
 
@@ -31,15 +34,21 @@ def read_again(
     """Yield, of a random share of the releases, those whose files say otherwise, each with the reason."""
     checks = [*_interfaces(fetcher, index, folder), *_messages(fetcher, index, folder)]
     chosen = random.SystemRandom().sample(checks, min(len(checks), max(1, round(share * len(checks)))))
-    for done, (what, check) in enumerate(chosen, 1):
-        progress(what, done, len(chosen))
-        try:
-            wrong = check()
-        except Unavailable as error:
-            yield what, f"could not be read again: {error}"
-            continue
-        if wrong:
-            yield what, f"{len(wrong)} entries are recorded otherwise: {', '.join(wrong[:3])}"
+    with Workers(AT_ONCE) as pool:
+        answers = pool.map(_answer, (check for _, check in chosen))
+        for done, ((what, _), wrong) in enumerate(zip(chosen, answers, strict=True), 1):
+            progress(what, done, len(chosen))
+            if wrong:
+                yield what, wrong
+
+
+def _answer(check: Callable[[], Sequence[str]]) -> str:
+    """Return what is wrong; empty where the files say what is recorded."""
+    try:
+        wrong = check()
+    except Unavailable as error:
+        return f"could not be read again: {error}"
+    return f"{len(wrong)} entries are recorded otherwise: {', '.join(wrong[:3])}" if wrong else ""
 
 
 def _interfaces(fetcher: Fetcher, index: str, folder: Path) -> Iterator[Check]:
@@ -47,13 +56,17 @@ def _interfaces(fetcher: Fetcher, index: str, folder: Path) -> Iterator[Check]:
         record = load_record(folder, library.name)
         if record is not None:
             for version in record.versions:
-                check = partial(_interface_differs, fetcher, index, library, record, version)
+                check = partial(_interface_differs, fetcher, index, folder, library, version)
                 yield f"interface of {library.name} {version}", check
+        load_record.cache_clear()  # each is large, and few are asked again
 
 
 def _interface_differs(
-    fetcher: Fetcher, index: str, library: Library, record: Record, version: str
+    fetcher: Fetcher, index: str, folder: Path, library: Library, version: str
 ) -> list[str]:
+    record = load_record(folder, library.name)
+    if record is None:
+        return []
     with tempfile.TemporaryDirectory() as empty:
         told = Reader(fetcher, index, Path(empty)).read_release(library, version)
     return differing(record, version, without_inner(told, library.inner))

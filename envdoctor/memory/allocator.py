@@ -9,6 +9,7 @@ from envdoctor.memory.layout import layers
 from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.settings import settings_of
+from envdoctor.memory.weights import trained_tensors
 from envdoctor.values import NamedTuple
 
 SEGMENT = 2 << 20  # segments are multiples of this
@@ -84,7 +85,7 @@ def replayed_bound(
     `enough` only so much is found out.
     """
     named = _named(run, churn)
-    moved = named + (_strewn(run) if run.expandable_segments else _between(run, churn)) + _decomposed(run)
+    moved = named + (_strewn(run) if run.expandable_segments else _between(run, churn)) + _worked_on(run)
     seen = (SIGHTED_QUANTISED if run.method == "qlora" else SIGHTED) if run.images else 0
     whole = run.recipe.generates or run.recipe.chunk_tokens or run.recipe.loss in ("score", "value")
     cut = not whole and run.scored < run.texts * (run.seq - 1)
@@ -143,11 +144,18 @@ def _between(run: TrainingRun, churn: Churn) -> int:
     return max(churn.logits if run.grad_ckpt and run.grad_accum > 2 else 0, capped)
 
 
-def _decomposed(run: TrainingRun) -> int:
-    """Bytes of what a decomposition of the largest matrix does not find a place for."""
-    if find_optimizer(run.optim).matrices != "projected":
-        return 0
-    return WORKED_ON * 4 * max(linear.weight for layer, _ in layers(run.shape) for linear in layer.linears)
+def _worked_on(run: TrainingRun) -> int:
+    """Bytes of matrices in fp32 that a step in Python does not find a place for: the largest that it
+    decomposes; and one wherever gradients lie in the segments of the step before, since DDP has split its
+    bucket (traced: a table's lay in that of its own copy)."""
+    optimizer = find_optimizer(run.optim)
+    if optimizer.matrices == "projected":
+        return (
+            WORKED_ON * 4 * max(linear.weight for layer, _ in layers(run.shape) for linear in layer.linears)
+        )
+    if run.parallel == "ddp" and optimizer.kept == "factored" and run.method == "full":
+        return 4 * max(n for n, _ in trained_tensors(run.shape, settings_of(run)))
+    return 0
 
 
 def _strewn(run: TrainingRun) -> int:

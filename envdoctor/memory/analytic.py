@@ -95,7 +95,13 @@ def lasting_bytes(run: TrainingRun, constants: Constants) -> int:
 
 
 def _sharded(run: TrainingRun, constants: Constants) -> TrainingRun:
-    """Return the run as the release of FSDP that it uses goes about it."""
+    """Return the run as what shards it goes about it: FSDP by its release; DeepSpeed's engine casts a
+    reference model, however it was loaded, to the 16 bits of its configuration.
+
+    https://github.com/huggingface/trl/blob/v1.14.2/trl/models/utils.py
+    """
+    if run.parallel.startswith("zero") and run.recipe.reference_fp32:
+        return replace(run, recipe=replace(run.recipe, reference_fp32=False))
     if run.parallel != "fsdp":
         return run
     meta = run.meta_load and not (constants.fsdp_version > 1 and run.method == "qlora")

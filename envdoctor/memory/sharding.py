@@ -170,13 +170,16 @@ def _zero(
         buckets = 2 * sizes.reduce_bucket * (2 if sizes.overlap_comm else 1)
         buckets = min(buckets, 4 * parts.elements) if not sizes.contiguous_gradients else buckets
         gradients = 0 if offload_optimizer else 2 * elements
-        step = 0 if offload_optimizer else 2 * elements + 4 * elements
-        # temp_grad_buffer_for_gpu_offload, and the norm that is taken in fp64 of what this rank keeps
-        largest = max((n for n, _ in parts.trained), default=0) if offload_optimizer else 0
+        # the norm of what this rank keeps is taken in fp64, one tensor after the other, before the step
+        largest = max((n for n, _ in (*parts.trained, *parts.copies)), default=0)
+        norm = rounded(8 * min(largest, elements))
+        step = 0 if offload_optimizer else max(2 * elements + 4 * elements, norm)
+        if not offload_optimizer:  # which has temp_grad_buffer_for_gpu_offload
+            largest = norm = 0
         return Plan(
             parts.weights // pp, parts.adapters // pp, kept, rounded(2 * largest), gradients,
             0.0 if offload_optimizer else 1 / replicas, 0, buckets, step, parts.load // pp, 0, shape.tied,
-            rounded(8 * min(largest, elements)), parts.frozen // pp, gradients,
+            norm, parts.frozen // pp, gradients,
         )  # fmt: skip
     weights = 0 if offload_params else parts.weights // (replicas * pp)
     whole = (parts.weights // s.weight) // pp

@@ -55,19 +55,51 @@ def versions() -> dict[str, str]:
 def train(asked: dict[str, Any], folder: str) -> None:
     """Build the model and step the trainer."""
     import torch
-    from transformers import Trainer, TrainingArguments
 
+    of_trl = asked.get("trainer") == "trl"
+    if of_trl:
+        from trl import SFTConfig as Arguments
+    else:
+        from transformers import TrainingArguments as Arguments
     setting, given = asked["setting"], dict(asked["arguments"])
     given.update(output_dir=folder, max_steps=asked["steps"], report_to=[], save_strategy="no")
-    given.update(logging_strategy="no", disable_tqdm=True, remove_unused_columns=False)
-    arguments = TrainingArguments(**given)
+    given.update(logging_strategy="no", disable_tqdm=True)
+    given.update({"max_length": setting["seq"]} if of_trl else {"remove_unused_columns": False})
+    arguments = Arguments(**given)
     model = build(asked["config"], setting)
     ids = torch.randint(0, min(30000, asked["config"]["vocab_size"]), (64, setting["seq"]))
     rows = [{"input_ids": ids[n][:length]} for n, length in enumerate(lengths(asked))]
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    Trainer(model=model, args=arguments, train_dataset=rows, data_collator=filled_up).train()
+    (trainer_of_trl if of_trl else trainer)(model, arguments, rows, setting).train()
     torch.cuda.synchronize()
+
+
+def trainer(model: Any, arguments: Any, rows: list[dict[str, Any]], setting: dict[str, Any]) -> Any:
+    """Return transformers' Trainer, with adapters on the model where they are asked for."""
+    from transformers import Trainer
+
+    if setting["method"] != "full":
+        model = adapted(model, setting)
+    return Trainer(model=model, args=arguments, train_dataset=rows, data_collator=filled_up)
+
+
+def trainer_of_trl(model: Any, arguments: Any, rows: list[dict[str, Any]], setting: dict[str, Any]) -> Any:
+    """Return TRL's SFTTrainer on rows that are tokens already, with a tokenizer that is never asked."""
+    from datasets import Dataset
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast
+    from trl import SFTTrainer
+
+    words = Tokenizer(models.WordLevel({"<pad>": 0, "<eos>": 1, "<unk>": 2}, unk_token="<unk>"))
+    told = PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", eos_token="<eos>")
+    return SFTTrainer(
+        model=model,
+        args=arguments,
+        train_dataset=Dataset.from_list([{"input_ids": row["input_ids"].tolist()} for row in rows]),
+        processing_class=told,
+        peft_config=None if setting["method"] == "full" else adapters(setting),
+    )
 
 
 def lengths(asked: dict[str, Any]) -> list[int]:
@@ -89,7 +121,7 @@ def filled_up(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def build(sizes: dict[str, Any], setting: dict[str, Any]) -> Any:
-    """Return a model of that shape with random weights, adapters on it where they are asked for."""
+    """Return a model of that shape with random weights."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -109,7 +141,7 @@ def build(sizes: dict[str, Any], setting: dict[str, Any]) -> Any:
         torch.set_default_dtype(torch.float32)
     if setting["method"] == "qlora":
         quantise(model, dtype, config)
-    return model if setting["method"] == "full" else adapted(model, setting)
+    return model
 
 
 def quantise(model: Any, dtype: Any, config: Any) -> None:
@@ -144,16 +176,22 @@ def quantise(model: Any, dtype: Any, config: Any) -> None:
     torch.cuda.empty_cache()
 
 
+def adapters(setting: dict[str, Any]) -> Any:
+    """Return the config of adapters on all linears."""
+    from peft import LoraConfig
+
+    return LoraConfig(
+        r=setting["lora_rank"], lora_alpha=16, target_modules="all-linear", task_type="CAUSAL_LM"
+    )
+
+
 def adapted(model: Any, setting: dict[str, Any]) -> Any:
-    """Return the model with adapters on all its linears, as peft's own recipes prepare it."""
-    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+    """Return the model with adapters on it, as peft's own recipes prepare it."""
+    from peft import get_peft_model, prepare_model_for_kbit_training
 
     if setting["method"] == "qlora":
         model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=setting["grad_ckpt"])
-    adapters = LoraConfig(
-        r=setting["lora_rank"], lora_alpha=16, target_modules="all-linear", task_type="CAUSAL_LM"
-    )
-    model = get_peft_model(model, adapters)
+    model = get_peft_model(model, adapters(setting))
     if setting["grad_ckpt"]:
         model.enable_input_require_grads()
     return model

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from envdoctor.errors import Unavailable
-from envdoctor.matrix import Matrix
+from envdoctor.matrix import Matrix, tables
+from envdoctor.memory import predict
 from envdoctor.memory.catalogue import find_config
+from envdoctor.memory.recipes import recipe_of
 from envdoctor.processes import Completed, run_child
 from envdoctor.profile.choosing import Profile, constants_of, speed_of, write_profile
 from envdoctor.profile.emit.deepspeed import config as deepspeed_config
@@ -18,6 +20,7 @@ from envdoctor.profile.emit.env import variables
 from envdoctor.profile.emit.plan import Plan
 from envdoctor.profile.emit.transformers import training_arguments
 from envdoctor.profile.keys import Names
+from envdoctor.profile.needs import run_of
 from envdoctor.profile.search import Found, step_down
 from envdoctor.profile.workload import Workload
 from envdoctor.values import replace
@@ -27,6 +30,8 @@ ACCUMULATED = 2
 """Micro steps of a trial's step: from the second on nothing new is allocated."""
 TIMEOUT_S = 300.0
 TRIES = 4
+TRIED = ("transformers", "trl")
+"""Trainers that a trial runs; of others those that take what transformers' does."""
 
 
 def run_validation(profile: Profile, framework: str, matrix: Matrix, python: str) -> Profile:
@@ -39,7 +44,7 @@ def run_validation(profile: Profile, framework: str, matrix: Matrix, python: str
     for _ in range(TRIES):
         if found.choice is None or found.need is None:
             break
-        if reason := _not_tried(found):
+        if reason := _not_tried(found, matrix):
             return replace(profile, validated={"status": "predicted", "notes": [reason]})
         outcome = run_trial(found, matrix, python)
         if not outcome["oom"]:
@@ -52,11 +57,22 @@ def run_validation(profile: Profile, framework: str, matrix: Matrix, python: str
     return Profile(empty, {}, {"status": "measured", "oom": True, "notes": [*notes, "nothing ran"]})
 
 
-def _not_tried(found: Found) -> str:
-    choice = found.choice
-    if choice is None or choice.task != "sft":
+def _not_tried(found: Found, matrix: Matrix) -> str:
+    choice, work = found.choice, found.work
+    if choice is None or found.need is None or choice.task != "sft":
         return "only training runs are tried; the engine's share is predicted"
-    return "FSDP is not tried here; its peak is predicted" if choice.parallel == "fsdp" else ""
+    if choice.parallel == "fsdp":
+        return "FSDP is not tried here; its peak is predicted"
+    if work.trainer in TRIED:
+        return ""
+    plain = recipe_of(matrix.rows(tables.TrainerRow), "transformers", "sft", work.stack.versions)
+    run = run_of(replace(work, trainer="transformers", recipe=plain), choice)
+    tried = predict(run, constants_of(work, matrix), close=False)
+    if tried.peak_allocated_bytes == found.need.prediction.peak_allocated_bytes:
+        return ""
+    return (
+        f"a trial is of transformers' Trainer; {work.trainer}'s own takes another way, its peak is predicted"
+    )
 
 
 def _name(found: Found) -> str:
@@ -120,6 +136,7 @@ def trial_request(found: Found, matrix: Matrix) -> dict[str, Any]:
         "setting": short.to_json(),
         "shortest_row": found.work.shortest_row,
         "arguments": arguments,
+        "trainer": found.work.trainer,
         "steps": STEPS,
     }
 

@@ -17,12 +17,14 @@ from envdoctor.rules.base import Rule
 from envdoctor.rules.built_for import built_remedies
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.interface_lookup import distribution_of
-from envdoctor.rules.pairs import installed_pair, pair_remedies
+from envdoctor.rules.pairs import SIDE_BY_SIDE, installed_pair, pair_remedies
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.view import View, explained, installed, quoted, symptoms, torch_build
 from envdoctor.values import replace
 
 UNDEFINED = ("SYM-ABI-FLASH-ATTN", "SYM-ABI-VLLM", "SYM-UNDEFINED-SYMBOL", "SYM-MAC-SYMBOL")
+UNTOLD = ("SYM-UNDEFINED-BARE", "SYM-UNDEFINED-SAID")
+"""Lines that tell of a missing symbol and leave its name out."""
 _OWNED = {"SYM-ABI-FLASH-ATTN": "flash-attn", "SYM-ABI-VLLM": "vllm"}
 _ANY, _UNNAMED = "ABI-EXTENSION", "an extension"
 _FOLDER = re.compile(r"(?:site|dist)-packages[/\\](\w{2,60})[/\\]")
@@ -50,6 +52,9 @@ def check_extensions(view: View) -> Iterable[Finding]:
     for symptom in seen:
         owner = owners.get(symptom.captured.get("symbol", "")) or _owner(view, symptom)
         by_row.setdefault(owner, []).append(symptom)
+    for symptom in symptoms(view, *UNTOLD):
+        if (owner := _owner(view, symptom)) != _ANY:
+            by_row.setdefault(owner, []).append(symptom)
     for identity, told in by_row.items():
         yield _finding(view, identity, tuple(told))
 
@@ -72,9 +77,13 @@ def _owner(view: View, symptom: Symptom) -> str:
 
 
 def _only_one_told(view: View) -> str:
-    """Return the one extension that is told to be there, where the line leaves its library out."""
+    """Return the one extension that is told to be there, where the line leaves its library out.
+
+    torch's companions are listed nearly everywhere: another one beside them is the likelier.
+    """
     rows = [row for row in view.matrix.rows(tables.ExtensionRow) if view.installed(row.package)]
     told = [row for row in rows if not _may_fit(view, row.package)]
+    told = [row for row in told if row.package not in SIDE_BY_SIDE] or told
     return told[0].id if len({row.package for row in told}) == 1 else ""
 
 
@@ -118,7 +127,7 @@ def _finding(view: View, identity: str, seen: tuple[Symptom, ...]) -> Finding:
         evidence=(*installed(view, package), *torch_build(view), *quoted(seen)),
         remedies=(*([_WHICH_TORCH] if elsewhere else []), *_remedies(view, package, row, built)),
         certainty=Certainty.LIKELY
-        if elsewhere or guessed or not (view.version_text("torch") or built)
+        if elsewhere or guessed or not symbol or not (view.version_text("torch") or built)
         else Certainty.CERTAIN,
         rows=(identity, *(r.id for r in built)) if row else tuple(r.id for r in built),
         sources=tuple(dict.fromkeys(r.source for r in (row, *built) if r is not None)),

@@ -56,7 +56,7 @@ def check_binary(view: View) -> Iterable[Finding]:
 
 def _wanted(view: View, seen: Sequence[Symptom]) -> _Wanted:
     for symptom in seen:
-        digits = symptom.captured.get("cuda", "")
+        digits = symptom.captured.get("cuda") or symptom.captured.get("named", "")
         if re.fullmatch("[0-9]{2,3}", digits):
             cuda = CudaVersion.parse(f"cu{digits}") if len(digits) == 3 else CudaVersion(int(digits), 0)
             return _Wanted(

@@ -15,12 +15,13 @@ from envdoctor.commands import ANY, commands, install_commands, pip_install
 from envdoctor.findings import Evidence, Remedy
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.calendar import package_facts
+from envdoctor.rules.guard_facts import SEES_GPU, dtypes_in, known_of, variable_of
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.messages import distinct
 from envdoctor.rules.not_seen import ways_to_cuda
 from envdoctor.rules.ranges import parse_version, version_satisfies
 from envdoctor.rules.view import View
-from envdoctor.values import dataclass
+from envdoctor.values import dataclass, replace
 
 MOST = 3
 """Terms that are told, the innermost: the outer ones lead to the place, the last ones decide."""
@@ -85,17 +86,18 @@ class Said:
     """What the facts say of it; None where they do not tell."""
 
 
-def said_of(view: View, guard: str, message: str, function: str = "") -> tuple[Said, ...]:
+def said_of(view: View, guard: str, message: str, function: str = "", library: str = "") -> tuple[Said, ...]:
     """Return what a condition says, its last terms; empty where it is cut off or no Python.
 
-    `function`: where it stands; what a class of settings calls its own is given by the user.
+    `function`: where it stands; what a class of settings calls its own is given by the user. `library`: whose
+    it is; what it asks for by its own name is a part of it, of which the facts do not tell.
     """
     try:
         tree = ast.parse(guard, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     terms = list(_terms(tree, holds=True))[-MOST:]
-    speaker = _Speaker(view, message, bool(_SETTINGS.search(function)))
+    speaker = _Speaker(view, message, bool(_SETTINGS.search(function)), library)
     told = [speaker.said(term, holds) for term, holds in terms if _is_told(term)]
     return tuple({one.words: one for one in told}.values())
 
@@ -132,9 +134,19 @@ class _Speaker:
     view: View
     message: str
     is_settings: bool
+    library: str = ""
 
     def said(self, term: ast.expr, holds: bool) -> Said:
-        """Return a term in words."""
+        """Return a term in words, and what the facts show of it."""
+        told = self._worded(term, holds)
+        if told.holds is not None or isinstance(term, ast.BoolOp) or not (known := known_of(self.view, term)):
+            return told
+        met = bool(known.value) == holds
+        if not known.shown or not (met or known.sure):
+            return told
+        return replace(told, evidence=tuple(dict.fromkeys((*told.evidence, *known.shown))), holds=met)
+
+    def _worded(self, term: ast.expr, holds: bool) -> Said:
         if isinstance(term, ast.BoolOp):
             every = [self.said(*one) for value in term.values for one in _terms(value, holds)]
             parts = [part for part in every if part.holds is not False] or every
@@ -179,7 +191,7 @@ class _Speaker:
         if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod) and _constant(right) == 0:
             return self._divided(left, divides=holds)
         words = f"{_named(left)} {'is' if holds else 'is not'} {_named(right)}"
-        return Said(words, self._changed(left, right, holds))
+        return Said(words, self._changed(left, right, holds) or _in_dtype(left, right, holds))
 
     def _divided(self, term: ast.BinOp, divides: bool) -> Said:
         one, other = _named(term.left), _named(term.right)
@@ -200,7 +212,7 @@ class _Speaker:
         told = ", ".join(values) if values else _named(right)
         known = bool(values) and all(isinstance(one, ast.Constant) for one in right.elts)  # type: ignore[attr-defined]
         way = Remedy(f"Set {_named(left)} to one of {told}.")
-        ways = (way,) if known and not holds and self._is_given(left) else ()
+        ways = (way,) if known and not holds and self._is_given(left) else _in_dtype(left, right, holds)
         return Said(f"{_named(left)} is {'one' if holds else 'none'} of {told}", ways)
 
     def _ordered(self, left: ast.expr, operator: type[ast.cmpop], right: ast.expr) -> Said:
@@ -221,7 +233,7 @@ class _Speaker:
         if called in ("const_expr", "bool") and term.args:
             inner = next(_terms(term.args[0], holds))
             return self.said(*inner)
-        if called == "is_available" and "cuda" in _text(term.func):
+        if called in SEES_GPU and "cuda" in _text(term.func):
             words, ways = f"torch sees {'a' if holds else 'no'} GPU", () if holds else ways_to_cuda(self.view)
             return Said(words, ways, of_machine=not holds)
         if called in _CAPABLE and term.args and (wanted := _number(term.args[0])):
@@ -251,7 +263,7 @@ class _Speaker:
     def _package(self, word: str, asked: str, present: bool) -> Said:
         """Say whether a package is there, and what of that the facts show."""
         name = distribution_of(self.view.matrix, word.lower())
-        if package_facts(self.view, name) is None and name not in STACK:
+        if name == self.library or (package_facts(self.view, name) is None and name not in STACK):
             return Said(f"{word.lower()} is {'there' if present else 'not there'}")
         there = self._is_there(name, asked)
         holds = None if there is None else there == present
@@ -292,6 +304,8 @@ class _Speaker:
 
     def _is_given(self, node: ast.expr) -> bool:
         """True for what a user can change: an argument or a setting, or what the message itself names."""
+        if variable_of(node):
+            return True
         word, root = _last(node), _root(node)
         if not word or word.startswith("_"):
             return False
@@ -315,6 +329,20 @@ class _Speaker:
                 else f"Set {_named(left)} to {told}."
             ),
         )
+
+
+def _in_dtype(left: ast.expr, right: ast.expr, holds: bool) -> tuple[Remedy, ...]:
+    """Return how another type of numbers is had, where a value's type is held against some."""
+    types = list(dict.fromkeys(dtypes_in(right)))
+    if not types or not _last(left).endswith("dtype"):
+        return ()
+    told = " or ".join(types)
+    asked = f"another type than {told}" if holds else told
+    text = (
+        f"Give {_named(left)} as {asked}: by the dtype (torch_dtype) with which the model is loaded, by bf16"
+        " or fp16 of the run, or converted beforehand (.to())."
+    )
+    return (Remedy(text),)
 
 
 def _at_its_path(called: str, asked: str) -> tuple[Remedy, ...]:
@@ -425,7 +453,9 @@ def _root(node: ast.expr) -> str:
 
 
 def _named(node: ast.expr) -> str:
-    """Return what a node is called: without `self`, lengths and shapes in words."""
+    """Return what a node is called: without `self`, lengths, shapes and variables in words."""
+    if name := variable_of(node):
+        return f"the environment variable {name}"
     if key := _key_of(node):
         owner = node.func if isinstance(node, ast.Call) else node
         parent = _key_of(owner.value) if isinstance(owner, ast.Attribute | ast.Subscript) else ""

@@ -116,10 +116,10 @@ def origin_finding(view: View, error: ErrorSeen, origin: Origin) -> Finding:
     """Return what the origin tells of the error: who says so, in which releases, under what."""
     version = view.version(origin.library)
     place = told_place(origin)
-    terms = said_of(view, origin.guard, error.text, origin.function) if origin.guard else ()
+    terms = said_of(view, origin.guard, error.text, origin.function, origin.library) if origin.guard else ()
     told = "; ".join(term.words for term in terms)
     denied = [term.words for term in terms if term.holds is False]
-    held = not denied and any(term.holds for term in terms)
+    held = not denied and bool(terms and terms[-1].holds)
     guard = f" because {told}" if told else f" when {origin.guard}" if origin.guard else ""
     saying = saying_of(view, error, origin.library)
     causes = (

@@ -22,7 +22,7 @@ SIGNATURES = {"xformers": ("SYM-XFORMERS-BUILD",), "torchvision": ("SYM-TORCHVIS
 _ENDED = {"xformers": ("SYM-XFORMERS-NO-OPERATOR", "SYM-XFORMERS-NO-CUDA")}
 """What a run ends in that such a line announced."""
 _ANOTHER = "another torch"
-_SIDE_BY_SIDE = ("torchvision", "torchaudio")
+SIDE_BY_SIDE = ("torchvision", "torchaudio")
 """Packages whose newest release is always that of the newest torch."""
 _XFORMERS_REMEDIES = (
     Remedy(
@@ -186,7 +186,7 @@ def pair_remedies(view: View, package: str) -> Iterator[Remedy]:
             pip_install(f"torch{spec}"),
             {"torch": spec},
         )
-    if not fitting and pair_now is None and package in _SIDE_BY_SIDE:
+    if not fitting and pair_now is None and package in SIDE_BY_SIDE:
         yield from _as_required(view, package)
         yield Remedy(
             f"Install torch and {package} together, as a pair.",

@@ -29,6 +29,8 @@ _PATH = re.compile(r"(?:site|dist)-packages[/\\][\w./\\-]{1,300}")
 _OF_TORCH = re.compile(r"\blib(?:torch(?:_cpu|_cuda\w{0,20}|_python)?|c10(?:_cuda)?)\.(?:so|dylib)")
 """torch's own shared libraries, by whatever path."""
 
+_OF_PYTHON = re.compile(r"[/\\][Pp]ython3[\d.]{0,3}[/\\](?!(?:site|dist)-packages)|^<frozen ")
+"""A file of Python's own library."""
 _ELSEWHERE = re.compile(r"\.(?:dylib|dll|pyd)$")
 """How a compiled library's name ends on macOS and Windows: of Linux, and its releases, it tells nothing."""
 
@@ -62,11 +64,18 @@ def _places(view: View, finding: Finding) -> Iterator[Evidence]:
     full = [one for one in about if one.frames] or twins
     cut = [one for one in traced if one.kind == "cut" and finding.explains]
     left = [] if full else cut or (traced if about and not traced[1:] else [])
+    full.sort(key=lambda error: _ran_in_own(view, error))  # what came out of a library was raised there
     telling = (error for error in about if _LACKED not in error.text)
     placed = partial(raised_in, view)
     first = next(filter(None, map(placed, (*full, *telling, *left, *about))), None)
     beside = next(filter(None, map(placed, cut)), None) if not full else None
     yield from dict.fromkeys(one for one in (first, beside) if one is not None)
+
+
+def _ran_in_own(view: View, error: ErrorSeen) -> bool:
+    """True where the innermost line, Python's own aside, is of no library: it was raised on top of one."""
+    outside = (frame for frame in reversed(error.frames) if not _OF_PYTHON.search(frame.file))
+    return not asking_package(view, next(outside, None))
 
 
 def _is_about(finding: Finding, error: ErrorSeen) -> bool:

@@ -17,7 +17,7 @@ from envdoctor.solve.goal import Goal, request_mask
 from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.problem import bits_of
 from envdoctor.solve.requests import Request
-from envdoctor.solve.rows import BINARIES, FOLLOWER, conditions_of
+from envdoctor.solve.rows import BINARIES, FOLLOWER, OTHER_TOOLKIT, conditions_of
 from envdoctor.solve.undeclared import undeclared
 from envdoctor.solve.versions import satisfies, version_key
 
@@ -138,9 +138,12 @@ class _Teller:
     def _row(self, reason: Reason) -> Cause:
         nogood = reason.nogood
         assert nogood is not None
+        tag = nogood.row.rpartition("-CU")[2]
+        cuda = f"{tag[:-1]}.{tag[-1:]}"
+        if nogood.row.startswith(OTHER_TOOLKIT):
+            text = f"torch's builds for CUDA {cuda} ask for the {nogood.literals[1].name} of that CUDA"
+            return Cause("row", text, f"{nogood.row}: torch's wheels")
         if nogood.row.startswith(BINARIES):
-            tag = nogood.row.rpartition("-CU")[2]
-            cuda = f"{tag[:-1]}.{tag[-1]}"
             text = (
                 f"bitsandbytes {self._where(nogood, 0)} has no library for CUDA {cuda}, which this torch uses"
             )

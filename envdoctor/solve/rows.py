@@ -8,6 +8,7 @@ from typing import Any
 
 from envdoctor.facts import CudaVersion
 from envdoctor.matrix import Matrix, tables
+from envdoctor.matrix.snapshot import Package
 from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.solve.nodes import TORCH, Context, Node
 from envdoctor.solve.problem import Literal, Nogood
@@ -19,6 +20,8 @@ BINARIES = "BNB-BINARY-MISSING"
 OF_TARGET = frozenset({"os", "arch", "python", "glibc", "driver"})
 """The keys of a row's conditions that ask about the target; all others without a dot are packages."""
 FOLLOWER = "TORCH-FOLLOWER-"
+TOOLKIT, BINDINGS = "cuda-toolkit", "cuda-bindings"
+OTHER_TOOLKIT = "TORCH-OTHER-TOOLKIT"
 
 
 def nogoods(context: Context, names: Set[str]) -> list[Nogood]:
@@ -33,6 +36,7 @@ def nogoods(context: Context, names: Set[str]) -> list[Nogood]:
         known += _of_pairs(context, among)
         known += _of_followers(context, among)
         known += _of_binaries(context, among)
+        known += _of_toolkits(context, among)
     return known
 
 
@@ -156,6 +160,35 @@ def _of_followers(context: Context, names: Collection[str]) -> Iterator[Nogood]:
         node = context.node(name)
         if node is not None and variants:
             yield Nogood((Literal(name, node.all), Literal(TORCH, variants)), FOLLOWER + name.upper())
+
+
+def _of_toolkits(context: Context, names: Set[str]) -> Iterator[Nogood]:
+    """Torch's variants ask for the toolkit of their own CUDA, and for bindings of its major.
+
+    Their metadata stand on PyTorch's index alone; default builds, of three CUDAs by now, show what all ask.
+    """
+    torch = context.node(TORCH) if TORCH in names else None
+    if torch is None:
+        return
+    for name in sorted({TOOLKIT, BINDINGS} & names):
+        variants = [
+            one for one in torch.builds or () if one.variant and _asks(torch.package, one.version, name)
+        ]
+        node = context.node(name)
+        if node is None:
+            continue
+        for cuda in sorted({one.cuda for one in variants if one.cuda}):
+            of_it = {one.label for one in variants if one.cuda == cuda}
+            builds = _builds_where(torch, lambda one, of_it=of_it: one.label in of_it)
+            others = version_mask(node, f"!={cuda if name == TOOLKIT else cuda.major}.*")
+            if others:
+                literals = Literal(TORCH, builds), Literal(name, others)
+                yield Nogood(literals, f"{OTHER_TOOLKIT}-{cuda.tag.upper()}")
+
+
+def _asks(package: Package, version: str, name: str) -> bool:
+    row = package.row_of(package.position[version])
+    return row >= 0 and any(one.name == name for one in package.requirements(row))
 
 
 def _serves(cuda: CudaVersion | None, built: CudaVersion | None) -> bool:

@@ -354,6 +354,14 @@ def named_in(arguments: ast.arguments) -> list[ast.arg]:
     return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
 
 
+def needing(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
+    """Yield the name, as `name(…)`, of a function that no call without any argument may mean."""
+    own = function.args
+    needed = [*own.posonlyargs, *own.args][: -len(own.defaults) or None]
+    if any(one.arg not in ("self", "cls") for one in needed) or None in own.kw_defaults:
+        yield f"{function.name}(…)"
+
+
 def defaulted(arguments: ast.arguments) -> frozenset[str]:
     """Return the arguments that have a default, as `name=`."""
     positional = [*arguments.posonlyargs, *arguments.args]

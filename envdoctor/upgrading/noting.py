@@ -224,7 +224,8 @@ class Notes:
             elif not subject or subject not in ast.unparse(keyword.value):
                 given.add(ALL)
         receiver, place = next(last_names(node.func.value), ""), member_place(node.func)
-        self.use(Use(Kind.CALL, "", place, node.func.attr, given=frozenset(given), receiver=receiver))
+        name, count = node.func.attr, len(node.args)
+        self.use(Use(Kind.CALL, "", place, name, count, given=frozenset(given), receiver=receiver))
 
     def arguments(self, node: ast.Call, called: Bound, told: Told, starred: bool, taker: str = "") -> None:
         """Note what a library's callable is given, by name and by position, and what takes its answer."""

@@ -20,6 +20,7 @@ from envdoctor.upgrading.bindings import (
     last_names,
     looked_up,
     named_in,
+    needing,
     place_of,
 )
 from envdoctor.upgrading.classes import Brought, called_after, class_of, plain_base, with_handing
@@ -117,7 +118,7 @@ class _Reader(Expressions):
                 self._import_from(node, scopes)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 taken = (f"{node.name}({argument.arg})" for argument in named_in(node.args))
-                self.read.defined.update((node.name, *taken))
+                self.read.defined.update((node.name, *taken, *needing(node)))
                 scopes[-1][node.name] = self._standing_for(node, scopes)
                 for part in node.decorator_list:
                     self.notes.decorated(part, self._expression(part, scopes))

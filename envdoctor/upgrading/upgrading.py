@@ -229,10 +229,13 @@ def _is_own(matrix: Matrix, found: Found, defined: Mapping[str, Collection[Path]
     if use.kind is Kind.KEY and use.path and use.path not in defined:
         return True  # handed to what is not the code's own, which is whoever's
     argument = use.kind is Kind.LOOSE and bool(use.path)
+    bare = use.kind is Kind.CALL and not use.count and not use.given
+    others = defined.get(f"{use.name}(…)", ()) if bare else ()  # these need what is not given
     near = [
         one
         for name in _own_names(use, file.suffix)
         for one in defined.get(name, ())
+        if one not in others
         if one == file or (not argument and (one.name == "conftest.py" or not _is_test(one)))
     ]
     record = load_record(matrix.folder, found.told.library) if near else None

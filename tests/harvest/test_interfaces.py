@@ -86,6 +86,23 @@ def test_a_decorator_that_renames_still_takes_the_former_name() -> None:
     assert scanned(files).keywords == {"spin:rate", "spin:speed", "spin:~1", "spin:!speed"}
 
 
+@pytest.mark.parametrize(
+    ("decorator", "former"),
+    [
+        ("deprecate_kwarg(old_name='rate', new_name='pace', removed_version='0.26')", {"rate"}),
+        ("deprecate_kwarg(old_arg_name='rate', new_arg_name='speed')", {"rate"}),
+        ("deprecate_kwarg({'rate': 'speed'}, additional_message='So it is.')", {"rate"}),
+        ("deprecated_arguments(arguments={'speed'}, custom_message='It goes away.')", set()),
+        ("renamed(rate='speed')", {"rate"}),
+        ("deprecate(is_old=lambda: 'rate')", None),
+    ],
+)
+def test_a_decorator_s_own_words_are_no_former_names(decorator: str, former: set[str] | None) -> None:
+    told = scanned({"gizmo/__init__.py": f"@{decorator}\ndef spin(speed): ...\n".encode()}).keywords
+    plain = {"spin:speed"} if former is None else {"spin:speed", "spin:~1"}
+    assert told - {"spin:!speed"} == plain | {f"spin:{name}" for name in former or ()}
+
+
 def test_a_stub_tells_what_its_file_makes_when_it_is_loaded() -> None:
     files = {
         "gizmo/button.py": b"class Block: ...\nclass Button(Block):\n    EVENTS = [click]\n",

@@ -62,6 +62,15 @@ def test_what_is_required_is_followed_with_the_extras_asked_for(index: FakeIndex
     assert store.names() == ["demo", "middle", "plain", "quick"]
 
 
+def test_a_marker_that_compares_words_as_versions_is_read_as_far_as_it_can_be():
+    lines = (
+        "gears; implementation_name === 'cpython'",
+        "wheels; implementation_name === 'pypy'",
+        "cogs; implementation_name ~= 'cpython'",
+    )
+    assert [name for name, _ in followed(lines, ())] == ["gears"]
+
+
 def test_an_extra_asked_for_later_is_followed_too():
     lines = ['a; extra == "x"', 'b; python_version < "3.8"', 'c; platform_machine == "aarch64"', "d"]
     assert {name for name, _ in followed(lines, ())} == {"c", "d"}

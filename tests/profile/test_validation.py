@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from cards import written
 
+from envdoctor.api import choose_profile
 from envdoctor.errors import Unavailable
 from envdoctor.matrix import load_matrix
 from envdoctor.profile.validate import run_validation, trial_request
@@ -81,3 +82,24 @@ def test_a_trial_is_the_choice_shortened() -> None:
     assert request["setting"]["grad_accum"] == min(2, found.choice.grad_accum)
     assert request["config"]["hidden_size"] == 3584
     assert request["arguments"]["per_device_train_batch_size"] == found.choice.batch
+    own = choose_profile("qwen2.5-0.5b", gpus=["H200"], framework="trl").found
+    assert trial_request(own, load_matrix())["trainer"] == "trl"
+
+
+def test_what_another_trainer_takes_is_not_measured_by_transformers_own(tmp_path: Path) -> None:
+    python = interpreter(tmp_path, {**TOLD, "oom": True}, {**TOLD, "oom": False})
+    asked = {"gpus": ["H200"], "method": "full"}
+    full = choose_profile("qwen3-4b", framework="axolotl", **asked)  # whose loader widens tables and norms
+    told = run_validation(full, "axolotl", load_matrix(), python).to_json()["validated"]
+    assert told["status"] == "predicted"
+    assert "transformers' Trainer" in told["notes"][0]
+    alike = choose_profile("qwen3-4b", framework="transformers", **asked)
+    assert run_validation(alike, "transformers", load_matrix(), python).validated["status"] == "measured"
+
+
+def test_what_is_tried_is_written_for_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a card named no versions were read, and an older release was given the newest one's keys."""
+    monkeypatch.setattr("envdoctor.profile.validate.run_validation", lambda profile, *_: profile)
+    found = choose_profile("qwen2.5-0.5b", gpus=["H200"], validate=True).found
+    assert found.work.stack.has("pytest")
+    assert not choose_profile("qwen2.5-0.5b", gpus=["H200"]).found.work.stack.versions

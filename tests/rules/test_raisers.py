@@ -123,3 +123,15 @@ def test_shortened_and_emphasised_paths_tell_their_package(file: str, package: s
     text = traceback("TypeError: it turns no more", "gradio_app.py", file)
     assert [place.startswith(package) for place in places(text)] == [True]
     assert places(traceback("TypeError: it turns no more", "gradio_app.py", "my_utils/run.py")) == set()
+
+
+def test_of_errors_that_tell_the_same_the_one_that_came_out_of_a_library_is_placed() -> None:
+    said = "ffmpeg was not found but is required to load audio files from filename"
+    inner = traceback(f"ValueError: {said}", "/app/core.py", f"{SITE}/transformers/pipelines/audio_utils.py")
+    outer = traceback(
+        f"core.TranscriptionError: Failed to transcribe audio: {said}",
+        f"{SITE}/fastapi/routing.py",
+        "/app/core.py",
+    )
+    (place,) = places(f"transformers==4.46.0\nfastapi==0.115.0\n{inner}\nINFO: 500\n{outer}")
+    assert place == "transformers 4.46.0: audio_utils.py, line 35"

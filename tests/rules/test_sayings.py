@@ -195,6 +195,32 @@ def test_a_condition_s_terms_are_said(guard: str, words: str) -> None:
         ("not is_torchao_available() or version.parse(importlib.metadata.version('torchao')) <"
          " version.parse('0.4.0')", "torchao==0.3.0", "torchao is 0.3.0, not >=0.4.0", True),
         ("is_peft_available()", "GPU: NVIDIA L4", "peft is installed", None),
+        ("not torch.cuda.is_available()", "Is CUDA available: False", "torch sees no GPU", True),
+        ("not is_torch_cuda_available()", "Is CUDA available: True", "torch sees no GPU", False),
+        ("not torch.cuda.is_available()", "torch==2.6.0", "torch sees no GPU", None),
+        ("torch.version.hip", "torch==2.6.0+rocm6.2", "torch.version.hip is on or set", True),
+        ("not current_platform.is_cuda()", "torch==2.6.0+rocm6.2",
+         "current_platform is not CUDA's", True),
+        ("not torch.cuda.is_bf16_supported()", "GPU: Tesla T4",
+         "torch.cuda.is_bf16_supported() does not hold", True),
+        ("os.environ.get('VLLM_USE_V1') == '1'", "export VLLM_USE_V1=1",
+         "the environment variable VLLM_USE_V1 is '1'", True),
+        ("envs.VLLM_USE_V1 not in ('0', 'false')", "export VLLM_USE_V1=0",
+         "the environment variable VLLM_USE_V1 is none of '0', 'false'", False),
+        ("os.getenv('RANK') is None", "GPU: NVIDIA L4", "the environment variable RANK is not set", None),
+        ("'HF_HOME' not in os.environ", "export HF_HOME=/a", "the environment variable HF_HOME is not set",
+         False),
+        ("model_config.dtype not in (torch.bfloat16, torch.float32)", "vllm serve x --dtype float16",
+         "model_config.dtype is none of torch.bfloat16, torch.float32", True),
+        ("args.bf16", "bf16: false\nfp16: true\nlearning_rate: 1e-4", "args.bf16 is on or set", None),
+        ("config.max_model_len > 2048", "vllm serve x --max-model-len 4096",
+         "config.max_model_len is above 2048", True),
+        ("q.dtype == torch.float16", "vllm serve x --dtype float16", "q.dtype is torch.float16", None),
+        ("sys.version_info >= (3, 12)", "Python version: 3.12.4", "sys.version_info is at least (3, 12)",
+         True),
+        ("not hasattr(torch._C, '_cuda_getDeviceCount')", "torch==2.6.0+cpu",
+         "torch._C has no _cuda_getDeviceCount", True),
+        ("sys.platform == 'win32'", "OS: Microsoft Windows 11", "sys.platform is 'win32'", True),
     ],
 )  # fmt: skip
 def test_the_facts_say_whether_a_condition_holds(guard: str, listed: str, words: str, holds: bool) -> None:
@@ -206,6 +232,18 @@ def test_the_facts_say_whether_a_condition_holds(guard: str, listed: str, words:
     matrix = load_matrix()
     (said,) = said_of(View(parse_paste(listed, "", matrix.lexicon), matrix), guard, "a message")
     assert (said.words, said.holds) == (words, holds)
+
+
+def test_a_library_that_speaks_is_there_whatever_part_of_it_is_not() -> None:
+    from envdoctor.matrix import load_matrix
+    from envdoctor.pastes import parse_paste
+    from envdoctor.rules.guards import said_of
+    from envdoctor.rules.view import View
+
+    matrix = load_matrix()
+    view = View(parse_paste("autoawq==0.2.2", "", matrix.lexicon), matrix)
+    (said,) = said_of(view, "not AWQ_INSTALLED", "a message", library="autoawq")
+    assert (said.words, said.holds) == ("awq is not there", None)
 
 
 def test_where_a_condition_holds_the_releases_before_it_are_a_way_out() -> None:

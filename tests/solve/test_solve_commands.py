@@ -112,6 +112,18 @@ def test_torchaudio_comes_with_a_torch_of_its_abi_and_cuda(capsys: pytest.Captur
     assert "nothing forbids it" in against("torchaudio==2.11.1", "torch==2.15.0")
 
 
+@pytest.mark.parametrize("beside", ["cuda-toolkit==12.9.1", "cuda-bindings==13.2.0"])
+def test_a_variant_asks_for_the_toolkit_of_its_own_cuda(
+    capsys: pytest.CaptureFixture[str], beside: str
+) -> None:
+    machine = ["--gpu", "A100", "--driver", "560.35.03", "--offline", *ON]
+    assert (
+        "TORCH-OTHER-TOOLKIT-CU126" in answer(capsys, "why-not", "torch==2.14.1+cu126", beside, *machine)[1]
+    )
+    alike = answer(capsys, "why-not", "torch==2.14.1+cu126", "cuda-toolkit==12.6.3", *machine)[1]
+    assert "nothing forbids it" in alike
+
+
 @pytest.mark.parametrize("name", ["torchaudio==2.11.0", "torchcodec", "torchao"])
 def test_what_imports_torch_without_asking_for_it_brings_torch(
     capsys: pytest.CaptureFixture[str], name: str

@@ -627,6 +627,17 @@ def test_a_method_that_the_code_defines_itself_is_its_own(tmp_path: Path) -> Non
     assert not judge_paths(load_matrix(), MOVES, [str(tmp_path)]).breaks
 
 
+def test_a_call_that_gives_nothing_is_no_call_of_the_codes_own_method_that_needs_something(
+    tmp_path: Path,
+) -> None:
+    own = "class Beam:\n    def ptp(self, key, unit=None): ...\n"
+    (tmp_path / "a.py").write_text(
+        f"import numpy as np\n{own}def f(z):\n    z.ptp('x')\n    return z.ptp()\n"
+    )
+    judged = judge_paths(load_matrix(), {"numpy": Move(Version("2.0.0"))}, [str(tmp_path)])
+    assert [one.told.use.place.line for one in judged.breaks] == [6]
+
+
 def test_what_derives_from_a_librarys_class_is_judged_where_nothing_names_the_library(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("from transformers import Trainer\nclass Mine(Trainer): ...\n")
     (tmp_path / "use.py").write_text("from own import Mine\nMine(tokenizer=None)\n")
