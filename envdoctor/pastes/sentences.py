@@ -14,6 +14,7 @@ from envdoctor.patterns import row_pattern
 _NO_PERSON = re.compile(
     r"\s*(?:[|+$>({\[\"'<@`#]|\d{2,4}[-:/. ]|[A-Z]{4,8}\b|(?:INFO|WARN|DEBUG)|"
     r"(?:[*-] )?\w[\w .()?/-]{0,60}:(?: |$)|\S+==|.{0,40}\.{4}|"
+    r"[IWEF]\d{4} \d\d:\d\d:\d\d|raise [A-Z]\w+\(|def \w+\(|except [A-Z]\w+|"
     r"Copy-and-paste the text|Checking that the|During handling of|The above exception)"
 )
 """How lines of logs, tables, prompts, listings, programs and reports of tools begin."""
@@ -23,6 +24,8 @@ _SOUND = re.compile(
     r"(?:(?:,| or| and| nor){1,2} (?:errors?|failures?|warnings?|exceptions?)\b){0,3}|"
     r"\b(?:errors?|failed|failures?|failed requests|exceptions?)\b[\"']?\s{0,4}[:=|]\s{0,40}"
     r"(?:0(?![\d.])|none|false|null)|"
+    r"\b(?:not|n['’]t|never) (?:meet|have|see|get|hit|face|encounter)\w{0,3} (?:the |this |that |any )?"
+    r"(?:same )?(?:problem|issue|error)s?\b|如果[^,，。]{0,16}?(?:错误|报错|失败|异常|崩溃|问题)|"
     r"\btrial[- ]and[- ]error|\berror (?:bars?|correction|handling|rates?|margins?)|\becc[. _]errors?|"
     r"\bdescribe the (?:bug|issue|problem)\b|\bare you seeing the (?:problem|issue) on\b|"
     r"\bcould not collect\b|\brelated to a problem\b|"
@@ -87,7 +90,7 @@ _REPORTS = re.compile(
 _SUPPOSED = re.compile(
     r"(?i)\?\s*$|^\W{0,4}(?:\[[ xX]\]|if|whether|in case|how|what|which|"
     r"(?:can|could|would|should|is|are|does|do|will|may|question)(?!['’]t| not))\b|"
-    r"\b(?:may|might|would|could(?!n?['’]t| not)|should|whether|avoid|prevent|unless)\b|"
+    r"\b(?:may|might|would|could(?!n?['’]t| not)|should|whether|avoid|prevent|unless|otherwise)\b|"
     r"\b(?:runs?|works?) (?:ok|fine|well|now)\b"
 )
 """A question, what may come, a box of a form."""
