@@ -73,8 +73,11 @@ _FUTILE = re.compile(
     r"[>》:：]\s{0,3}(?:no|nope|none|n/?a|否|没有)[.!]?\s{0,3}$"
 )
 """What was tried in vain, and what a form asked about and was not done."""
-_MOVED = r"(?:up|down)grad(?:ed?|ing)|updat(?:ed?|ing)|switch(?:ed|ing)?"
-_FAILS = r"hang(?:s|ing)?|hung|crash(?:es|ed|ing)?|fail(?:s|ed|ing)?|br(?:eaks?|oke)|freez(?:es?|ing)|stuck"
+_MOVED = r"(?:up|down)grad(?:ed?|ing)|updat(?:ed?|ing)|switch(?:ed|ing)?|enabl(?:ed?|ing)|turn(?:ed|ing) on"
+_FAILS = (
+    r"hang(?:s|ing)?|hung|crash(?:es|ed|ing)?|fail(?:s|ed|ing)?|br(?:eaks?|oke)|freez(?:es?|ing)|"
+    r"stuck|slow(?:s|er|ed)?|decreas(?:es?|ed)|drop(?:s|ped)"
+)
 _WORSENED = re.compile(
     rf"(?i)\b(?:after|since|when|once|upon) [^;]{{0,40}}\b(?:{_MOVED})\b[^;]{{0,160}}\b(?:{_FAILS})\b|"
     rf"\b(?:{_FAILS})\b[^;]{{0,60}}\b(?:after|since|when|once|upon) [^;]{{0,40}}\b(?:{_MOVED})\b"

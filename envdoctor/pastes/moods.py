@@ -48,7 +48,7 @@ _GUIDE = re.compile(
     r"\b(?:you|one|users?)(?: (?:may|might|will|would|could|can)|['’]ll)? "
     r"(?:see|get|hit|encounter|find|receive)s?\b|"
     r"\bif (?:the|your|a|there|no) |\b(?:may|might|could|would|can) (?:\w{1,12} ){1,4}[\"'`*]{0,3}$|"
-    r"\b(?:to|how to) (?:fix|avoid|solve|resolve|prevent)\b"
+    r"\b(?:to|how to) (?:fix|avoid|solve|resolve|prevent)\b|^\W{0,4}(?:otherwise|or else)\b"
 )
 _MAY_COME = re.compile(
     r"(?i)^(?! {4}|\t)\W{0,4}(?:if|in case|when(?:ever)?) (?!i |we |my )"

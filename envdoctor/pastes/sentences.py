@@ -14,6 +14,7 @@ from envdoctor.patterns import row_pattern
 _NO_PERSON = re.compile(
     r"\s*(?:[|+$>({\[\"'<@`#]|\d{2,4}[-:/. ]|[A-Z]{4,8}\b|(?:INFO|WARN|DEBUG)|"
     r"(?:[*-] )?\w[\w .()?/-]{0,60}:(?: |$)|\S+==|.{0,40}\.{4}|"
+    r"[IWEF]\d{4} \d\d:\d\d:\d\d|raise [A-Z]\w+\(|def \w+\(|except [A-Z]\w+|"
     r"Copy-and-paste the text|Checking that the|During handling of|The above exception)"
 )
 """How lines of logs, tables, prompts, listings, programs and reports of tools begin."""
@@ -87,7 +88,7 @@ _REPORTS = re.compile(
 _SUPPOSED = re.compile(
     r"(?i)\?\s*$|^\W{0,4}(?:\[[ xX]\]|if|whether|in case|how|what|which|"
     r"(?:can|could|would|should|is|are|does|do|will|may|question)(?!['’]t| not))\b|"
-    r"\b(?:may|might|would|could(?!n?['’]t| not)|should|whether|avoid|prevent|unless)\b|"
+    r"\b(?:may|might|would|could(?!n?['’]t| not)|should|whether|avoid|prevent|unless|otherwise)\b|"
     r"\b(?:runs?|works?) (?:ok|fine|well|now)\b"
 )
 """A question, what may come, a box of a form."""

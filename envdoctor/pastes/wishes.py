@@ -40,6 +40,12 @@ _MENDED = re.compile(
     r"\b(?:problem|issue|error|it|bug) (?:is|was|has been|got)(?: now)? (?:solved|fixed|resolved|gone)\b|"
     r"\b(?:solved|fixed|resolved) (?:it |this |the \w{1,20} )?by\b|已解决|解决了"
 )
+_SOLVED = re.compile(r"(?i)^#{1,3} \W{0,3}(?:solved|resolved|fixed)(?:\]|:|\W*$)")
+"""A title that tells a solution: `# [Solved] …`."""
+_ASKED = re.compile(r"\W{0,6}Q(?:uestion)?(?:\W{0,2}\d{1,3})?\W{0,3}[:.] ")
+"""How a list of questions with their answers begins one."""
+_LISTED = 2
+"""Questions of the shortest such list."""
 _NOT_MENDED = re.compile(r"(?i)\?|\bhow\b|\bbut\b|\buntil\b|\bif\b|\bonly (?:when|if)\b|未解决|没有解决|不能")
 _QUESTION = re.compile(
     r"^#{1,3} (?:\[\w{1,20}\]:? )?(?:where|what|which|how|why|when|who|is|are|can|could|does|do|should|will)"
@@ -58,7 +64,8 @@ def parse_wishes(paste: Paste, errors: Sequence[ErrorSeen], met: Sequence[int]) 
 
     An error that stands on a line of its own was printed to the writer, whatever is asked for; one within a
     sentence may be an example. Of a title that is no more than a verb (support a card) the lines in blocks of
-    output are such as well, `met`: where signatures stand, from 0.
+    output are such as well, `met`: where signatures stand, from 0. A list of questions and answers, and a
+    title that tells of a solution, speak of what others may see and of what is over.
     """
     lines = paste.lines[:_LINES]
     first = next((line for line in lines if line.strip()), "")
@@ -69,7 +76,9 @@ def parse_wishes(paste: Paste, errors: Sequence[ErrorSeen], met: Sequence[int]) 
     if any(HEADER in line for line in paste.lines):
         return
     asks = titled and _ASKING.search(first) and fenced_lines(paste.lines).isdisjoint(met)
-    if (wishes or asks) and not any(map(_is_printed, errors)):
+    listed = sum(1 for line in lines if _ASKED.match(line)) >= _LISTED
+    solved = bool(_SOLVED.match(first))
+    if listed or ((wishes or asks or solved) and not any(map(_is_printed, errors))):
         yield Sighting("note", WISH)
     elif _QUESTION.match(first):
         yield Sighting("note", ASKED)

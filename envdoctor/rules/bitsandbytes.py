@@ -20,6 +20,8 @@ from envdoctor.values import dataclass
 
 SOURCE = "https://github.com/bitsandbytes-foundation/bitsandbytes/blob/main/.github/scripts/build-cuda.sh"
 _SYMPTOMS = ("SYM-BNB-BINARY", "SYM-BNB-SETUP", "SYM-BNB-NO-GPU")
+OLDEST = 11
+"""The major of the oldest CUDA that releases are built for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,7 @@ def _finding(view: View, wanted: _Wanted, carried: frozenset[str] | None, having
         summary=(
             f"bitsandbytes {installed or ''} has no library for CUDA {wanted.cuda} "
             f"(libbitsandbytes_cuda{digits}.so, cuda{digits}), which this torch asks for"
+            f"{_too_old(wanted.cuda, carried, having)}"
         ).replace("  ", " "),
         cause=(
             "bitsandbytes loads the library built for exactly torch's CUDA version, and each release carries "
@@ -173,12 +176,27 @@ def _finding(view: View, wanted: _Wanted, carried: frozenset[str] | None, having
     )
 
 
+def _too_old(cuda: CudaVersion, carried: frozenset[str] | None, having: str | None) -> str:
+    """Say which of the two is too old for the other; nothing where that is not known."""
+    known = [CudaVersion.parse(f"cu{digits}") for digits in carried or () if len(digits) == 3]
+    if cuda.major < OLDEST or (known and cuda < min(known)):
+        return f": CUDA {cuda} is too old for it, which begins with later ones"
+    newer = cuda > max(known) if known else having is not None
+    return (
+        ": this release of bitsandbytes is too old, or its version is no build for this system"
+        if newer
+        else ""
+    )
+
+
 def _remedies(
     view: View, cuda: CudaVersion, carried: frozenset[str] | None, having: str | None
 ) -> Iterable[Remedy]:
     if having is not None:
         pins = {"bitsandbytes": having}
         yield Remedy(f"Use a bitsandbytes with a CUDA {cuda} library.", install_commands(pins), pins)
+    elif cuda.major < OLDEST:
+        yield Remedy(f"Move to a torch (and a driver) of CUDA {OLDEST} or later.", ("pip install -U torch",))
     near = _nearest(cuda, carried)
     if near is not None:
         yield Remedy(

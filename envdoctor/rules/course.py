@@ -125,8 +125,12 @@ class _Course:
 
     def judged(self, finding: Finding, answered: frozenset[str]) -> Finding:
         """Return a finding as the run leaves it."""
-        if finding.severity is not Severity.ERROR or finding.id == UNEXPLAINED:
+        if finding.severity is not Severity.ERROR:
             return finding
+        if finding.id == UNEXPLAINED:
+            end = self.end or self.cut
+            well = end is not None and self._is_log() and 0 < end.line < self._ended
+            return replace(finding, severity=Severity.WARNING) if well else finding
         if finding.explains and self._is_in_words(finding):
             told = f"{finding.cause} No such line is shown: the text tells it in words."
             severity = finding.severity if self._is_reported() else Severity.WARNING
@@ -212,12 +216,18 @@ class _Course:
 
         Who writes of an error tells of it, whichever of several runs is shown below.
         """
-        if REPORTED in self._view.facts.notes or self._after_all is Severity.ERROR:
-            return False
         met = set(finding.explains)
         places = [error.line for error in self._view.facts.errors if not met.isdisjoint(error.symptoms)]
-        end = max((one.line for one in self._lines if one.ends), default=0)
-        return bool(places) and max(places) < end
+        return self._is_log() and bool(places) and max(places) < self._ended
+
+    def _is_log(self) -> bool:
+        """True for a text in which nobody writes of an error."""
+        return REPORTED not in self._view.facts.notes and self._after_all is not Severity.ERROR
+
+    @property
+    def _ended(self) -> int:
+        """The last line by which a run tells its results; 0 for none."""
+        return max((one.line for one in self._lines if one.ends), default=0)
 
     def _of_another_error(self, finding: Finding) -> Finding:
         """What accounts for another error than the one that the title names is beside the question.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from envdoctor.facts import Observed
+from envdoctor.facts import REPORTED, Observed
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.arch import UNAVAILABLE
 from envdoctor.rules.base import Rule, Skip
@@ -56,8 +56,9 @@ def _there(view: View) -> Iterator[Evidence]:
 
 
 def _severity(view: View, there: tuple[Evidence, ...]) -> Severity:
-    """An error where a card is told, a warning where it stands beside another error; else a note."""
-    if not there:
+    """An error where a card is told or a person reports it, a warning beside another error; else a note."""
+    titled = any(symptom.text.startswith("# ") for symptom in symptoms(view, UNAVAILABLE))
+    if not (there or (titled and REPORTED in view.facts.notes)):
         return Severity.NOTE
     other = any(error.kind in ("exception", "line") for error in view.facts.errors)
     return Severity.WARNING if other else Severity.ERROR

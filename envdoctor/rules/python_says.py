@@ -340,8 +340,9 @@ def _library(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told | N
                 (*commands("ldconfig -p | grep {}", stem), *commands("apt-file search {}", lib)),
             ),
             Remedy(
-                "Where the system has another number of it: take a release (pin an older one) or a build of"
-                " the importing package that was linked against that, or build it from source here."
+                "Where the system has another number of it (it was upgraded since): update or rebuild the"
+                " importing package against that, take a release of it that was linked so (pin an older one),"
+                " or pip's own wheel in a virtual environment, which brings what it needs."
             ),
             Remedy(
                 "Where the file is there: put its folder on the loader's path.",

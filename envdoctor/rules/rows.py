@@ -31,6 +31,11 @@ _TIDY = re.compile(r" ?\((?:\(not told\)[^()]*|…(?: [^()]*)?)\)")
 _NAMED = re.compile(r"\b([A-Za-z0-9_.-]+) \{([A-Za-z0-9_.-]+)\}")
 _OPTIONAL = re.compile(r"\[\[([^\[\]{}]{0,200}\{[^\[\]]{1,200})\]\]")
 """A part of a text that is said where all that it names is known."""
+_APPENDED = re.compile(r"(\S+) \{(sym\.\w{1,40})\}(?=[:;,)]|$)")
+_LEADS_ON = re.compile(
+    r"\b(?:an?|the|of|to|with|against|for|by|has|is|in|are|between|than|from|needs|dtype)$"
+)
+"""Words behind which a sentence cannot end."""
 _PACKAGE = "PACKAGE"
 """What a command calls the package that the text shows being built."""
 NOT_SAID = "(not told)"
@@ -240,7 +245,7 @@ class _Filler:
 
     def __call__(self, template: str) -> str:
         template = _OPTIONAL.sub(self._optional, _EITHER.sub(self._either, template))
-        told = _NAMED.sub(self._named, template)
+        told = _APPENDED.sub(self._appended, _NAMED.sub(self._named, template))
         return _TIDY.sub("", _PLACEHOLDER.sub(self._value, told))
 
     def _optional(self, match: re.Match[str]) -> str:
@@ -250,6 +255,10 @@ class _Filler:
         """Of a package that stands beside its own version leave the name, where the version is not told."""
         same = match[1].lower() == match[2].lower()
         return match[1] if same and not self._known(match[2]) else match[0]
+
+    def _appended(self, match: re.Match[str]) -> str:
+        """Leave out what is only added to a part of a sentence, where it is not known."""
+        return match[0] if self._known(match[2]) or _LEADS_ON.search(match[1]) else match[1]
 
     def _either(self, match: re.Match[str]) -> str:
         """Of captures that stand together, one for each way of saying it, keep what was captured."""

@@ -26,7 +26,8 @@ from envdoctor.rules.view import View
 from envdoctor.values import replace
 
 _WARNED = re.compile(
-    r"^[^A-Za-z\n]{0,60}(?:\([^()\n]{1,60}\) ?)?(?:[\w.]{1,40}[: -]{1,3})?\[?(?:WARNING|WARN)\b"
+    r"^[^A-Za-z\n]{0,60}(?:\([^()\n]{1,60}\) ?)?(?:[\w.]{1,40}[: -]{1,3})?\[?(?:WARNING|WARN)\b|"
+    r"^W\d{4} \d\d:\d\d:\d\d"
 )
 """How a logger begins a line by which a program warns."""
 _BEGINNING = 60

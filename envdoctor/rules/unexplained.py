@@ -40,6 +40,8 @@ from envdoctor.values import replace
 UNMET = "REQUIREMENT-UNMET"
 _WEAK = frozenset({"cut", "logged", "said"})
 """Kinds of errors that tell only that something failed."""
+_NOT_LINKED = "SYM-SHARED-OBJECT"
+"""The loader's word for a library that is not there, whoever asks for it."""
 _FAREWELLS = frozenset({"__del__", "_exitfunc", "_run_exitfuncs", "_python_exit"})
 _LABEL = re.compile(r"^[\s#]*(?:\[[^\]]{1,40}\]:? *)*")
 """What stands in a title before its words: `# [Bug]: `."""
@@ -261,6 +263,7 @@ def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Find
         or stdlib_finding(view, error)
         or none_called(view, error)
         or (None if is_of_python(error.text) else said_finding(view, error, _speaker(view, error)))
+        or (python_finding(view, error) if _NOT_LINKED in error.symptoms else None)
         or suspected_finding(view, error)
         or remote_finding(view, error)
         or unreleased_finding(view, error)

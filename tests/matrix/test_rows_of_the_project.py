@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from envdoctor.fact_files import find_folder
 from envdoctor.facts import Facts
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.matrix.compile import write_rows
+from envdoctor.pastes.symptoms import scan
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.view import View
 
@@ -91,3 +93,32 @@ def test_a_remedy_that_sets_a_share_of_the_cards_says_which_way_it_moves_it() ->
         if command.startswith("--") and flag.replace("_", "-") in flags and flag not in remedy.toward
     ]
     assert not silent
+
+
+def test_a_setting_that_is_merely_listed_is_no_trouble() -> None:
+    matrix = load_matrix()
+    fields = (
+        matrix.generated(f"fields/{name}") for name in ("accelerate", "deepspeed", "transformers", "vllm")
+    )
+    keys = sorted(
+        {
+            key
+            for one in fields
+            for part in _parts(one)
+            for key in part
+            if re.fullmatch(r"[a-z_0-9]{4,60}", key)
+        }
+    )
+    loud = {id for row in ROWS if row.raises == "symptom" and not row.when for id in row.symptoms}
+    patterns = [row for row in matrix.rows(tables.SymptomRow) if row.id in loud and not row.informs]
+    assert len(keys) > 1000
+    for form in ("{}: False", "'{}': None,", "--{} 1"):
+        assert [sight.text for sight in scan([form.format(key) for key in keys], patterns)] == []
+
+
+def _parts(data: object) -> Iterator[dict[str, object]]:
+    """Yield each mapping within."""
+    if isinstance(data, dict):
+        yield data
+        for value in data.values():
+            yield from _parts(value)

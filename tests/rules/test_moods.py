@@ -64,6 +64,9 @@ def test_a_line_that_is_printed_below_its_telling_counts() -> None:
         "# Frobnicator does not start\nAfter the update I get an error when I launch it with two cards.",
         "# Training\nThe run gets stuck at 3 % and nothing happens any more, all cards are at 100 %.",
         "# 启动模型报错\n启动之后报错, 服务没有响应, 请帮忙看看这个问题。",
+        "# Errors when building the newest flash-attn with ninja\nThe compilers take all of the machine.",
+        "# `torchtune.data.somewhere` not installing\nIt appears that it is not downloaded with the rest.",
+        "# nvidia-smi shows it but torch.cuda.is_available() False\nIt is the same in a new environment.",
         "# The loss is 0 from the first step\nIt stays there whatever the learning rate of the run is.",
     ],
 )
@@ -78,6 +81,12 @@ def test_a_failure_that_is_reported_in_words_alone_is_an_error(text: str) -> Non
         "# Will it fit\nWould a 13B model fail to load on a card of 24 GB? It works fine on my 48 GB one.",
         "# It learned\nThe final loss is 0.35 after an epoch, and all is well.",
         "Changes of this release:\n- Fix CUDA out of memory in evaluation\n- Add support for more cards",
+        "FAQ\nQ: I get `KeyError: 'mistral'`.\nA: Upgrade transformers.\nQ: I get `CUDA error`. Why?\n",
+        "# [Solved] CUDA out of memory\nI had it with batch size 8, a batch size of 1 was the way out of it.",
+        "W0501 10:00:01.000000 140 loader.cc:70] Could not load dynamic library 'libcudart.so.11.0'; dlerror:"
+        " libcudart.so.11.0: cannot open shared object file\nEpoch 1/1 done, accuracy 0.93",
+        "Attempt 1 failed: ConnectionError: Max retries exceeded. Retrying in 5 s...\nThe server is ready.",
+        "E0501 10:00:00 retry.py:20] Exception while fetching: TimeoutError()\nstep 9\ntraining done",
         "# [Question]: which card\n- [x] I have searched the issues and could not find an answer to this.",
     ],
 )

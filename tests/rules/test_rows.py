@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
+from declared import pasted
 
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.errors import InputError, Unavailable
@@ -208,3 +209,9 @@ def test_select_and_ignore_name_checks(matrix_of: MatrixOf) -> None:
 def test_a_malformed_row_is_named(matrix_of: MatrixOf, broken: str, message: str) -> None:
     with pytest.raises(Unavailable, match=message):
         matrix_of(broken)
+
+
+def test_what_is_only_added_to_a_sentence_is_left_out_where_it_is_not_known() -> None:
+    compiler = pasted("error: #error You need C++17 to compile PyTorch")["GCC-TOO-OLD"]
+    assert "(gcc, g++)" in compiler.summary
+    assert compiler.summary.endswith("a newer one is wanted")
