@@ -25,6 +25,8 @@ PLAIN_DECORATORS = frozenset(
 """Decorators that leave a signature as it is written."""
 _RENAMING = re.compile(r"deprecate|rename|legacy", re.IGNORECASE)
 """How decorators are called that still take an argument by a name of before, which they are told."""
+_OF_NAMES = re.compile(r"(?:name|arg|argument|alternative|func|category)s?$")
+"""How a decorator calls what it is told that is a name: none of them is one itself."""
 POSITIONAL = "~"
 """Before a number: how many arguments may be given by position, at most."""
 NEEDED = "!"
@@ -409,8 +411,7 @@ def _signature(node: _Function, bound: int, lines: Sequence[str]) -> Iterator[st
     if arguments.kwarg:
         yield OPEN
         yield from _taken_out(arguments.kwarg.arg, "\n".join(lines[node.lineno - 1 : node.end_lineno]))
-    taken = frozenset(argument.arg for argument in (*positional, *arguments.kwonlyargs))
-    former = [list(_former_names(decorator, taken)) for decorator in node.decorator_list]
+    former = [list(_former_names(decorator)) for decorator in node.decorator_list]
     kept = [name for names in former for name in names]
     yield from kept
     decorated = zip(node.decorator_list, former, strict=True)
@@ -423,21 +424,24 @@ def _signature(node: _Function, bound: int, lines: Sequence[str]) -> Iterator[st
     yield from (f"{NEEDED}{argument.arg}" for argument in needed if argument.arg not in kept)
 
 
-def _former_names(decorator: ast.expr, taken: frozenset[str]) -> Iterator[str]:
-    """Yield the names by which a decorator still takes arguments that are called otherwise now.
+def _former_names(decorator: ast.expr) -> Iterator[str]:
+    """Yield the names by which a decorator still takes arguments that are called otherwise now, and these.
 
-    They are what it is given that the function does not take; where that is nothing, how it calls what the
-    function takes. What that takes may be given by them.
+    They are what it is given, alone or in a list, and how it calls one; not what it calls names themselves.
     """
     if isinstance(decorator, ast.Call) and _RENAMING.search(_last_name(decorator)):
         named = [k for k in decorator.keywords if k.arg not in ("version", "new_name")]
         given = chain.from_iterable(map(_parts, (*decorator.args, *(k.value for k in named))))
-        told = [one.value for one in given if isinstance(one, ast.Constant)]
-        texts = [text for text in told if isinstance(text, str) and text.isidentifier()]
-        yield from texts
-        if taken.issuperset(texts):
-            calls = (k.arg for k in named if isinstance(k.value, ast.Constant) and k.value.value in taken)
-            yield from filter(None, calls)
+        yield from filter(None, map(_name_in, given))
+        yield from (k.arg for k in named if k.arg and _name_in(k.value) and not _OF_NAMES.search(k.arg))
+
+
+def _name_in(node: ast.expr | None) -> str:
+    match node:
+        case ast.Constant(value=str(text)) if text.isidentifier() and text != "self":
+            return text
+        case _:
+            return ""
 
 
 def _parts(node: ast.expr) -> Iterator[ast.expr | None]:
