@@ -10,6 +10,7 @@ from envdoctor.memory.allocator import Bound, Churn, replayed_bound, reserved_bo
 from envdoctor.memory.attention import masks
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.images import ImageCost, image_cost
+from envdoctor.memory.layout import outer_tensors
 from envdoctor.memory.loss import LossCost, loss_cost, views_head
 from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.references import (
@@ -74,6 +75,10 @@ def predict(
         step = step._replace(churn=step.churn._replace(logits=0))
     if run.recipe.reference == "beside":
         step = step._replace(loss=max(step.loss, beside_reference(run, settings, kinds, loss, step.idle)))
+    if run.parallel == "zero3" and run.recipe.loss == "tiled" and not run.shape.tied:
+        whole = step.idle + _beside_live(run, settings, plan)
+        if whole > step.backward:
+            step = step._replace(backward=whole, living=Living(step.kept, 0, 0))
     judges = judges_of(run, settings)
     if run.recipe.judged:  # the value model's graph lies beside the policy's
         step = step._replace(
@@ -128,6 +133,16 @@ def _viewed(run: TrainingRun) -> TrainingRun:
 def _again(cost: LayerCost | LossCost, turns: int) -> dict[str, int]:
     """What passes before the last have kept when it takes place."""
     return {"kept": cost.kept * turns, "forward": cost.forward + cost.kept * (turns - 1)}
+
+
+def _beside_live(run: TrainingRun, s: Settings, plan: Plan) -> int:
+    """Bytes of head and table where a loss reads the head by itself under ZeRO-3: DeepSpeed then takes it for
+    one of the whole model's, and as the way back begins both lie there beside the live parameters (traced).
+
+    https://github.com/deepspeedai/DeepSpeed/blob/v0.19.8/deepspeed/runtime/zero/parameter_offload.py
+    """
+    outer = sum(outer_tensors(run.shape, False)) * s.weight
+    return max(0, min(outer, plan.weights * run.replicas - plan.gathered))
 
 
 def _tables(run: TrainingRun, s: Settings) -> int:

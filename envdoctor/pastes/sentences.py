@@ -24,6 +24,8 @@ _SOUND = re.compile(
     r"(?:(?:,| or| and| nor){1,2} (?:errors?|failures?|warnings?|exceptions?)\b){0,3}|"
     r"\b(?:errors?|failed|failures?|failed requests|exceptions?)\b[\"']?\s{0,4}[:=|]\s{0,40}"
     r"(?:0(?![\d.])|none|false|null)|"
+    r"\b(?:not|n['’]t|never) (?:meet|have|see|get|hit|face|encounter)\w{0,3} (?:the |this |that |any )?"
+    r"(?:same )?(?:problem|issue|error)s?\b|如果[^,，。]{0,16}?(?:错误|报错|失败|异常|崩溃|问题)|"
     r"\btrial[- ]and[- ]error|\berror (?:bars?|correction|handling|rates?|margins?)|\becc[. _]errors?|"
     r"\bdescribe the (?:bug|issue|problem)\b|\bare you seeing the (?:problem|issue) on\b|"
     r"\bcould not collect\b|\brelated to a problem\b|"

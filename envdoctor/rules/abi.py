@@ -17,15 +17,16 @@ from envdoctor.rules.base import Rule
 from envdoctor.rules.built_for import built_remedies
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.interface_lookup import distribution_of
-from envdoctor.rules.pairs import SIDE_BY_SIDE, pair_remedies
+from envdoctor.rules.pairs import SIDE_BY_SIDE, installed_pair, pair_remedies
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.view import View, explained, installed, quoted, symptoms, torch_build
+from envdoctor.values import replace
 
 UNDEFINED = ("SYM-ABI-FLASH-ATTN", "SYM-ABI-VLLM", "SYM-UNDEFINED-SYMBOL", "SYM-MAC-SYMBOL")
 UNTOLD = ("SYM-UNDEFINED-BARE", "SYM-UNDEFINED-SAID")
 """Lines that tell of a missing symbol and leave its name out."""
 _OWNED = {"SYM-ABI-FLASH-ATTN": "flash-attn", "SYM-ABI-VLLM": "vllm"}
-_ANY = "ABI-EXTENSION"
+_ANY, _UNNAMED = "ABI-EXTENSION", "an extension"
 _FOLDER = re.compile(r"(?:site|dist)-packages[/\\](\w{2,60})[/\\]")
 _CUDAS = re.compile(r"(?:cu|nv|nccl)[A-Za-z]")
 """How the names begin that the driver, CUDA's libraries and NCCL export: they are none of torch's."""
@@ -80,9 +81,19 @@ def _only_one_told(view: View) -> str:
 
     torch's companions are listed nearly everywhere: another one beside them is the likelier.
     """
-    told = [row for row in view.matrix.rows(tables.ExtensionRow) if view.installed(row.package)]
+    rows = [row for row in view.matrix.rows(tables.ExtensionRow) if view.installed(row.package)]
+    told = [row for row in rows if not _may_fit(view, row.package)]
     told = [row for row in told if row.package not in SIDE_BY_SIDE] or told
     return told[0].id if len({row.package for row in told}) == 1 else ""
+
+
+def _may_fit(view: View, package: str) -> bool:
+    """True where the release that is told is made for the torch that is told, as far as it is."""
+    version = view.version(package) if package == "flash-attn" else None
+    row = wheel_row(view.matrix, version) if version else None
+    pair = installed_pair(view, package)
+    spec = torch_range(row) if row else pair.torch if pair else ""
+    return bool(spec and view.version_text("torch")) and judge(view, "torch", spec).holds is not False
 
 
 def _path(view: View, symptom: Symptom) -> str:
@@ -101,10 +112,11 @@ def _package_at(view: View, seen: Sequence[Symptom]) -> str:
 
 def _finding(view: View, identity: str, seen: tuple[Symptom, ...]) -> Finding:
     row = view.matrix.row(tables.ExtensionRow, identity)
-    package = row.package if row else _package_at(view, seen) or "an extension"
+    package = row.package if row else _package_at(view, seen) or _UNNAMED
     symbol = seen[0].captured.get("symbol", "")
     built = _symbol_rows(view, symbol)
-    torch = view.version_text("torch") or "the installed one"
+    torch = (view.version_text("torch") or "the installed one").removeprefix("==").removesuffix(".*")
+    guessed = row is not None and seen[0].id not in _OWNED and not _is_named(view, row, seen)
     elsewhere = _is_of_the_told_torch(view, built)
     other = f"{package} was built for another torch than {torch}: undefined symbol at import (ABI)."
     return Finding(
@@ -115,7 +127,7 @@ def _finding(view: View, identity: str, seen: tuple[Symptom, ...]) -> Finding:
         evidence=(*installed(view, package), *torch_build(view), *quoted(seen)),
         remedies=(*([_WHICH_TORCH] if elsewhere else []), *_remedies(view, package, row, built)),
         certainty=Certainty.LIKELY
-        if elsewhere or not symbol or not (view.version_text("torch") or built)
+        if elsewhere or guessed or not symbol or not (view.version_text("torch") or built)
         else Certainty.CERTAIN,
         rows=(identity, *(r.id for r in built)) if row else tuple(r.id for r in built),
         sources=tuple(dict.fromkeys(r.source for r in (row, *built) if r is not None)),
@@ -123,6 +135,11 @@ def _finding(view: View, identity: str, seen: tuple[Symptom, ...]) -> Finding:
         prior=0.9,
         follows=(f"{package.upper()}-TORCH",),
     )
+
+
+def _is_named(view: View, row: tables.ExtensionRow, seen: Sequence[Symptom]) -> bool:
+    paths = [_path(view, symptom) for symptom in seen]
+    return any(glob_matches(path, glob) for path in paths for glob in row.libraries)
 
 
 def _is_of_the_told_torch(view: View, built: Sequence[tables.TorchSymbolRow]) -> bool:
@@ -208,6 +225,12 @@ def _remedies(
         yield from () if told else paired
     if row is None or rebuild:
         yield rebuilding
+    if row is None and package == _UNNAMED:
+        for remedy in flash_attn_remedies(view):
+            way = remedy.text[:1].lower() + remedy.text[1:]
+            yield replace(
+                remedy, text=f"Where it is flash-attn (the last import above the error tells): {way}"
+            )
     if spec := _built_range(view, package, built):
         yield Remedy(
             f"Install the torch it was built for: {spec}.",

@@ -78,6 +78,9 @@ def other_side(view: View, missing: Missing) -> Iterator[Remedy]:
         spans = (
             asking.get(missing.name, ()) if missing.name else [s for many in asking.values() for s in many]
         )
+        told = view.version(record.library)
+        if spans and told is not None and not record.has(spans, told):
+            continue  # another asks: the release that is here does not
         asks_still = bool(spans) and max(last for _, last in spans) == len(record.versions) - 1
         if asks_still and turn_to(view, missing) == "Downgrade":
             dated = False

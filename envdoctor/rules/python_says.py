@@ -329,6 +329,8 @@ def _library(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told | N
     if _is_foreign(view, lib):
         return None
     stem = lib.partition(".so")[0]
+    asking = asking_package(view, error.frames[-1]) if error.frames else ""
+    importing = asking or "the importing package"
     return _Told(
         f"the loader finds no {lib}",
         f"What is imported was linked against {lib}, and no folder that the loader looks into has that very"
@@ -340,9 +342,9 @@ def _library(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told | N
                 (*commands("ldconfig -p | grep {}", stem), *commands("apt-file search {}", lib)),
             ),
             Remedy(
-                "Where the system has another number of it (it was upgraded since): update or rebuild the"
-                " importing package against that, take a release of it that was linked so (pin an older one),"
-                " or pip's own wheel in a virtual environment, which brings what it needs."
+                "Where the system has another number of it (it was upgraded since): update or rebuild"
+                f" {importing} against that, take a release of it that was linked so (pin an older one), or"
+                " pip's own wheel in a virtual environment, which brings what it needs."
             ),
             Remedy(
                 "Where the file is there: put its folder on the loader's path.",

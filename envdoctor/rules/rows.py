@@ -31,7 +31,7 @@ _TIDY = re.compile(r" ?\((?:\(not told\)[^()]*|…(?: [^()]*)?)\)")
 _NAMED = re.compile(r"\b([A-Za-z0-9_.-]+) \{([A-Za-z0-9_.-]+)\}")
 _OPTIONAL = re.compile(r"\[\[([^\[\]{}]{0,200}\{[^\[\]]{1,200})\]\]")
 """A part of a text that is said where all that it names is known."""
-_APPENDED = re.compile(r"(\S+) \{(sym\.\w{1,40})\}(?=[:;,)]|$)")
+_APPENDED = re.compile(r"(\S{1,40}) \{(sym\.\w{1,40})\}(?=[:;,)]|$)")
 _LEADS_ON = re.compile(
     r"\b(?:an?|the|of|to|with|against|for|by|has|is|in|are|between|than|from|needs|dtype)$"
 )

@@ -46,6 +46,8 @@ _FAREWELLS = frozenset({"__del__", "_exitfunc", "_run_exitfuncs", "_python_exit"
 _LABEL = re.compile(r"^[\s#]*(?:\[[^\]]{1,40}\]:? *)*")
 """What stands in a title before its words: `# [Bug]: `."""
 _WARNED = re.compile(r"\b[A-Z]\w{2,40}Warning: ")
+_NAMED = re.compile(r"(?<![A-Za-z])[A-Z]\w{2,40}Warning: ([A-Za-z][A-Za-z0-9_.`' ]{11,})")
+"""A warning that a sentence names by its class and its first words."""
 _READ = frozenset({SAID, PYTHON})
 """Answers that read a message by its words alone."""
 _GUESSES = frozenset({SUSPECTED, APART, BLAMED, TOLD, UNEXPLAINED}) | _READ
@@ -160,6 +162,9 @@ def _is_meant(finding: Finding, error: ErrorSeen) -> bool:
     known = finding.severity is Severity.NOTE and finding.certainty is not Certainty.UNCERTAIN
     quoted = [evidence.value for evidence in finding.evidence]
     title = _LABEL.sub("", error.text)[:TELLING] if error.line == 1 else ""
+    named = _NAMED.search(error.text) if error.kind == "said" else None
+    if known and named and any(named[1][:TELLING] in text for text in quoted):
+        return True
     return known and (any(_is_known_by(error.text, text) for text in quoted) or _is_in(title, quoted))
 
 

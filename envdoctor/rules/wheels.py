@@ -8,7 +8,7 @@ from dataclasses import replace
 from packaging.version import Version
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import commands, install_commands, pip_install
+from envdoctor.commands import commands, pip_install
 from envdoctor.errors import Unavailable
 from envdoctor.facts import CudaVersion, Observed, Symptom
 from envdoctor.facts.names import normalise
@@ -18,7 +18,7 @@ from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, load_snapshot, p
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.no_packages import missed_as_a_name, of_a_module, of_python
-from envdoctor.rules.passed_over import PASSED_OVER, left_out, of_older_pip
+from envdoctor.rules.passed_over import not_offered, python_refused, refused_by, what_is_offered
 from envdoctor.rules.ranges import parse_version, range_satisfies, version_satisfies
 from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
@@ -122,11 +122,13 @@ def _judge(view: View, snapshot: Snapshot, package: Package, symptom: Symptom) -
         yield _none_offered(view, package.name, whole, symptom)
     elif _lacks_wheel(view, have) and asked:
         yield _no_wheel(view, package, asked, local, have, symptom)
+    elif asked and (pythons := refused_by(view, snapshot, package, _mask(package, specifier))):
+        yield python_refused(view, package.name, asked, pythons, symptom, _newest_offered(symptom))
     elif symptom.captured.get("offered", "").startswith("none") or not have.here:
         yield _none_offered(view, package.name, have, symptom)
     elif (newest := _newest_offered(symptom)) and specifier:
         lacking = _lacking_systems(snapshot, package, specifier, newest)
-        yield _not_offered(package, asked, newest, lacking, symptom)
+        yield not_offered(package.name, asked, newest, lacking, symptom)
 
 
 def availability(snapshot: Snapshot, package: Package, specifier: str, system: str | None) -> Availability:
@@ -285,40 +287,8 @@ def _lacking_systems(snapshot: Snapshot, package: Package, specifier: str, newes
     )
 
 
-def _offered(name: str, newest: str) -> Iterator[Remedy]:
-    pins = {name: f"<={newest}"}
-    yield Remedy(f"Take what is offered: {name} {newest}.", install_commands(pins), pins)
-
-
 def _suits(have: Availability) -> bool:
     return have.here or have.source
-
-
-def _not_offered(package: Package, asked: str, newest: str, lacking: str, symptom: Symptom) -> Finding:
-    why = f": it has no wheel for {lacking} (platform), and no source" if lacking else ""
-    if exact := "" if lacking else left_out(asked, symptom):
-        why = PASSED_OVER
-    return Finding(
-        id="INDEX-OFFERS-OTHERS",
-        severity=Severity.ERROR,
-        summary=f"{package.name}{asked} was asked for, and the newest that pip was offered is {newest}{why}",
-        cause="The release is of a later day than the index's answer, wants another Python or platform than"
-        " this one, lies on another index, or the number was never released there.",
-        evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
-        remedies=(
-            *(of_older_pip(package.name, exact, symptom) if exact else ()),
-            *_offered(package.name, newest),
-            Remedy(
-                "Or use a Python that the wanted release supports, a newer pip, or the project's own index or"
-                " repository (git).",
-                ("python -VV", *pip_install("pip", options="-U")),
-            ),
-        ),
-        certainty=Certainty.LIKELY,
-        sources=(f"wheel:{package.name}",),
-        explains=("SYM-NO-VERSION-FOUND", "SYM-NO-MATCHING"),
-        prior=0.65,
-    )
 
 
 def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -> Finding:
@@ -354,7 +324,7 @@ def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -
         " nothing.",
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
-            *(_offered(name, newest) if newest else ()),
+            *([what_is_offered(name, newest)] if newest else []),
             *_another_system(have, system),
             *_wide_python(view, bool(minors), system),
             *(_middle_python(minors) if may_lack else _newer_system(have, system)),

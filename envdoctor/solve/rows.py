@@ -8,7 +8,6 @@ from typing import Any
 
 from envdoctor.facts import CudaVersion
 from envdoctor.matrix import Matrix, tables
-from envdoctor.matrix.snapshot import Package
 from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.solve.nodes import TORCH, Context, Node
 from envdoctor.solve.problem import Literal, Nogood
@@ -171,24 +170,33 @@ def _of_toolkits(context: Context, names: Set[str]) -> Iterator[Nogood]:
     if torch is None:
         return
     for name in sorted({TOOLKIT, BINDINGS} & names):
-        variants = [
-            one for one in torch.builds or () if one.variant and _asks(torch.package, one.version, name)
-        ]
-        node = context.node(name)
-        if node is None:
-            continue
-        for cuda in sorted({one.cuda for one in variants if one.cuda}):
-            of_it = {one.label for one in variants if one.cuda == cuda}
-            builds = _builds_where(torch, lambda one, of_it=of_it: one.label in of_it)
-            others = version_mask(node, f"!={cuda if name == TOOLKIT else cuda.major}.*")
-            if others:
-                literals = Literal(TORCH, builds), Literal(name, others)
-                yield Nogood(literals, f"{OTHER_TOOLKIT}-{cuda.tag.upper()}")
+        if (TORCH, name, True, True) not in context.literals:
+            context.literals[TORCH, name, True, True] = [*_of_toolkit(context, torch, name)]
+        yield from context.literals[TORCH, name, True, True]
 
 
-def _asks(package: Package, version: str, name: str) -> bool:
-    row = package.row_of(package.position[version])
-    return row >= 0 and any(one.name == name for one in package.requirements(row))
+def _of_toolkit(context: Context, torch: Node, name: str) -> Iterator[Nogood]:
+    node, asking = context.node(name), _variants_asking(torch, name)
+    if node is None or not asking:
+        return
+    for cuda in sorted({build.cuda for build in torch.builds or () if build.variant and build.cuda}):
+        builds = asking & _builds_where(torch, lambda one, cuda=cuda: one.cuda == cuda)
+        others = version_mask(node, f"!={cuda if name == TOOLKIT else cuda.major}.*")
+        if builds and others:
+            literals = Literal(TORCH, builds), Literal(name, others)
+            yield Nogood(literals, f"{OTHER_TOOLKIT}-{cuda.tag.upper()}")
+
+
+def _variants_asking(torch: Node, name: str) -> int:
+    """Return the variants of torch of whose releases the default build asks for a package."""
+    package = torch.package
+    asking = {
+        row
+        for row in {*map(package.row_of, range(len(package.versions)))}
+        if row >= 0 and any(one.name == name for one in package.requirements(row))
+    }
+    builds = enumerate(torch.builds or ())
+    return sum(1 << bit for bit, one in builds if one.variant and torch.row(bit) in asking)
 
 
 def _serves(cuda: CudaVersion | None, built: CudaVersion | None) -> bool:

@@ -171,7 +171,7 @@ def test_code_that_ipython_shows_around_the_line_that_ran_printed_nothing():
 
 def test_the_line_of_an_error_is_shown_and_not_the_title_that_repeats_it(read):
     said = "expected scalar type Float but found Half"
-    facts = read(f"# training: {said}\n\nI train.\n\nRuntimeError: {said}\n")
+    facts = read(f"# Crash: {said}\n\nIt runs.\n\nRuntimeError: {said}\n")
     assert {(symptom.source, symptom.text) for symptom in facts.symptoms} == {
         ("line 5", f"RuntimeError: {said}")
     }

@@ -87,6 +87,10 @@ def test_a_failure_that_is_reported_in_words_alone_is_an_error(text: str) -> Non
         " libcudart.so.11.0: cannot open shared object file\nEpoch 1/1 done, accuracy 0.93",
         "Attempt 1 failed: ConnectionError: Max retries exceeded. Retrying in 5 s...\nThe server is ready.",
         "E0501 10:00:00 retry.py:20] Exception while fetching: TimeoutError()\nstep 9\ntraining done",
+        "# 出现了UserWarning: torch.utils.checkpoin这个错误\n```\ncheckpoint.py:459: UserWarning: "
+        "torch.utils.checkpoint: please pass in use_reentrant=True or use_reentrant=False explicitly.\n```",
+        "# checkpoint\n请问训练过程中会产出checkpoint吗, 这样如果出现错误就不需要完全重来, 万分感谢。",
+        "# About speed\nIt is 81 tokens a second on my A800. On the other card I not meet same problem.",
         "# [Question]: which card\n- [x] I have searched the issues and could not find an answer to this.",
     ],
 )
