@@ -85,7 +85,7 @@ def drawn(count: int, seed: int) -> Iterator[Asked]:
         if package is None or not finals:
             continue
         place = dice.choice(finals)
-        row = package.rows[place]
+        row = package.row_of(place)
         wanted = [one for one in package.requirements(row) if one.marker < 0] if row >= 0 else []
         one = dice.choice(wanted) if wanted else None
         other = snapshot.package(one.name) if one else None

@@ -430,13 +430,13 @@ def test_a_named_package_is_renewed_in_the_snapshot_and_the_rest_stays(index: Fa
     after = parse_snapshot(extended_bytes(before, [renewed, record("fresh", v5=[], v6=[])]), "after")
     base, app, fresh = (after.package(name) for name in ("base", "app", "fresh"))
     assert (after.date, base.versions, fresh.versions) == ("2026-01-01", ["1", "2", "3"], ["5", "6"])
-    (wanted,) = app.requirements(app.rows[0])
+    (wanted,) = app.requirements(app.row_of(0))
     assert (wanted.name, base.spec_text(wanted.spec), base.spec_mask(wanted.spec)) == (
         "base",
         "<3,>=1",
         0b011,
     )
-    (needed,) = base.requirements(base.rows[1])
+    (needed,) = base.requirements(base.row_of(1))
     assert fresh.spec_mask(needed.spec) == 0b11
     assert after.package("other").raw == before.package("other").raw
     twice = extended(extended(before, [record("fresh", v5=[])]), [record("later", v1=["fresh"])])
