@@ -24,7 +24,7 @@ SHELL = """\
 #!/bin/bash
 # 2*24GB, hangs with NCCL 2.18
 swift sft --model a/b-7b --freeze_vit true --max_length 2048
-echo "Error: training failed with exit code $?"
+echo "Error: it failed with exit code $?"
 """
 
 

@@ -55,7 +55,7 @@ LINES = {
     "OPEN-KERNEL-MODULE": "NVRM: installed in this system requires use of the NVIDIA open kernel modules.",
     "KILLED-SAID": "the conversion ends with killed, no traceback",
     "OPERATOR-ABSENT": "RuntimeError: operator torchao::quantize_affine_float8 does not exist",
-    "EXTENSION-SYMBOL-UNTOLD": "flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so: undefined symbol:` error",
+    "EXTENSION-SYMBOL-UNTOLD": "own_kernels_cuda.cpython-310-x86_64-linux-gnu.so: undefined symbol:` error",
     "CUT-OFF": 'File "/tmp/y/setup.py", line 249, in run\n    raise_if_cuda_home_none("flash_attn")',
 }
 

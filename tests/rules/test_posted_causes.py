@@ -68,9 +68,9 @@ def test_the_titles_error_is_what_a_post_without_traceback_is_about() -> None:
 
 
 def test_a_card_that_only_newer_releases_know_is_a_guess_at_trouble_in_words() -> None:
-    found = found_in("# Not working\n\nIt is not working on my RTX 5080, I tried everything.\n")["TORCH-ARCH"]
-    assert (found.severity, found.certainty) == (Severity.WARNING, Certainty.UNCERTAIN)
-    assert "TORCH-ARCH" not in found_in("# Not working\n\nIt is not working on my RTX 3090 at all, really.\n")
+    found = found_in("# Not working\n\nIt is not working on my RTX 5080, I tried all.\n")["BLACKWELL-SAID"]
+    assert (found.severity, found.certainty) == (Severity.ERROR, Certainty.UNCERTAIN)
+    assert "BLACKWELL-SAID" not in found_in("# Not working\n\nIt is not working on my RTX 3090 at all.\n")
 
 
 def test_an_extension_that_a_library_goes_without_is_a_warning() -> None:
