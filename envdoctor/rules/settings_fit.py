@@ -57,7 +57,7 @@ def check_training(view: View) -> Iterable[Finding]:
         if prediction.device_bytes <= card.usable:
             return
     certain = passed and not _fits_in_chunks(view, run, card)
-    if not certain and not view.facts.symptoms:
+    if not certain and not view.shows_failure:
         yield from _tight(view, card, prediction)
         return
     certain = certain and (bool(_oom(view)) or (sharding_told(view) and not _is_of_another_trouble(view)))

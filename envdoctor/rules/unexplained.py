@@ -32,7 +32,7 @@ from envdoctor.rules.suspects import ID as SUSPECTED
 from envdoctor.rules.suspects import remote_finding, suspected_finding, unreleased_finding
 from envdoctor.rules.told import ID as TOLD
 from envdoctor.rules.told import told_finding
-from envdoctor.rules.view import View
+from envdoctor.rules.view import View, informs
 from envdoctor.rules.weighing import KILLS, was_killed_after
 from envdoctor.rules.written_for import companions_finding, written_for_finding
 from envdoctor.values import replace
@@ -112,7 +112,7 @@ def find_unexplained(
     apart = compared(view)
     if error is None:
         noted = {s for f in findings if f.certainty is not Certainty.UNCERTAIN for s in f.explains}
-        told = [one for one in view.facts.symptoms if one.id not in noted and not _informs(view.matrix, one)]
+        told = [one for one in view.facts.symptoms if one.id not in noted and not informs(view.matrix, one)]
         left = ([] if explained else told) or [blame.symptom for blame in apart]
         error = _as_error(left[-1]) if left else None
     elif _accounted_for(view, error, explained, findings):
@@ -184,11 +184,6 @@ def _is_told_of(finding: Finding, error: ErrorSeen) -> bool:
     cards = (e.value.partition(" (")[0].lower() for e in finding.evidence if e.fact == "gpu")
     named = any(card and card in error.text.lower() for card in cards)
     return named or finding.certainty is not Certainty.UNCERTAIN
-
-
-def _informs(matrix: Matrix, symptom: Symptom) -> bool:
-    row = matrix.row(tables.SymptomRow, symptom.id)
-    return row is not None and row.informs
 
 
 def met_in(view: View, error: ErrorSeen) -> set[str]:

@@ -24,7 +24,7 @@ from envdoctor.facts import (
 )
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Evidence
-from envdoctor.matrix import Matrix
+from envdoctor.matrix import Matrix, tables
 from envdoctor.rules.ranges import parse_version
 from envdoctor.values import dataclass, replace
 
@@ -55,6 +55,11 @@ class View:
         return replace(
             self.facts.gpus, value=tuple(complete_gpu(self.matrix, gpu) for gpu in self.facts.gpus.value)
         )
+
+    @cached_property
+    def shows_failure(self) -> bool:
+        """True where a line tells of something that failed, and not only of what is done."""
+        return not all(informs(self.matrix, symptom) for symptom in self.facts.symptoms)
 
     def version(self, name: str) -> Version | None:
         """Return the exact version known of a distribution, or None."""
@@ -176,7 +181,7 @@ class View:
         if version is None or version.is_devrelease or version.is_prerelease:
             return observed
         system = self.facts.host.os.get()
-        if system == "macos" or (system not in (None, "linux") and not self.facts.symptoms):
+        if system == "macos" or (system not in (None, "linux") and not self.shows_failure):
             return observed  # the default wheels there hold no CUDA, and nothing shows that it is used
         from envdoctor.matrix.torch_wheels import default_wheel, variant_arch_list
 
@@ -213,6 +218,12 @@ def _read_cuda(text: str) -> CudaVersion | None:
         return CudaVersion.parse(text)
     except ValueError:
         return None
+
+
+def informs(matrix: Matrix, symptom: Symptom) -> bool:
+    """True for a line that tells what is done or wished for, and of no failure."""
+    row = matrix.row(tables.SymptomRow, symptom.id)
+    return row is not None and row.informs
 
 
 def symptoms(view: View, *ids: str) -> tuple[Symptom, ...]:
