@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import install_commands, pip_install
+from envdoctor.commands import commands, install_commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
@@ -19,7 +19,11 @@ _WORD = re.compile(r"[._]")
 SHOWN = 6
 _LAUNCHERS = {"launch": "accelerate launch", "accelerate": "accelerate launch"}
 """Commands by the name under which their parser speaks."""
-_HELP = {"llama.cpp": "llama-server"}
+_HELP = {
+    "llama.cpp": ("llama-server --help",),
+    "accelerate launch": ("accelerate launch --help",),
+}
+"""What shows the options of those whose name is no program's."""
 _OF_LLAMA_CPP = "SYM-ARGS-LLAMA-CPP"
 
 
@@ -71,7 +75,7 @@ def _of_program(view: View, program: str, symptom: Symptom) -> Finding:
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
             *(way for key in told for way in _called_here(view, command, key)),
-            Remedy("See which options it has.", (f"{_HELP.get(command, command)} --help",)),
+            Remedy("See which options it has.", _HELP.get(command) or commands("{} --help", command)),
             Remedy(f"Leave {keys} out, or upgrade {command} to a newer release that has it."),
         ),
         certainty=Certainty.LIKELY,

@@ -67,8 +67,8 @@ def test_the_line_of_code_names_what_is_none(code: str, error: str, named: str) 
     ("text", "said"),
     [
         (
-            "INFO: started\nExtraction error: model 'small:1b' not found (status code: 404)\n",
-            "model small:1b",
+            "INFO: started\nExtraction error: template 'small:1b' not found (status code: 404)\n",
+            "template small:1b",
         ),
         (
             "# It stops\n\nI get this error every time I train.\n```\nTuner: the marker '<|x|>' was not found"
