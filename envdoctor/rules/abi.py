@@ -89,11 +89,16 @@ def _only_one_told(view: View) -> str:
 
 def _may_fit(view: View, package: str) -> bool:
     """True where the release that is told is made for the torch that is told, as far as it is."""
+    spec = torch_of_wheels(view, package)
+    return bool(spec and view.version_text("torch")) and judge(view, "torch", spec).holds is not False
+
+
+def torch_of_wheels(view: View, package: str) -> str:
+    """Return the releases of torch that the wheels of the told release are for; empty where not known."""
     version = view.version(package) if package == "flash-attn" else None
     row = wheel_row(view.matrix, version) if version else None
     pair = installed_pair(view, package)
-    spec = torch_range(row) if row else pair.torch if pair else ""
-    return bool(spec and view.version_text("torch")) and judge(view, "torch", spec).holds is not False
+    return torch_range(row) if row else pair.torch if pair else ""
 
 
 def _path(view: View, symptom: Symptom) -> str:

@@ -88,11 +88,12 @@ def _built_for(view: View, package: str, version: str, owner: str | None) -> Bui
 def _with_owner(view: View, package: str, version: str, owner: str, day: int) -> Built | None:
     """Return the torch of the owner's release that names this one, else of its first release after it."""
     facts, later = package_facts(view, owner), None
-    for release, uploaded in finals(view, owner) if facts else ():
-        place = facts.position[release] if facts else 0
-        torch = _exact(view, facts, place, TORCH) if facts else ""
-        named = _exact(view, facts, place, package) if facts else ""
-        if torch and named == version:
+    if facts is None:
+        return None
+    for release, uploaded in finals(view, owner):
+        place = facts.position[release]
+        torch = _exact(view, facts, place, TORCH)
+        if torch and _exact(view, facts, place, package) == version:
             return Built(torch, f"{owner} {release} names both")
         if uploaded < day:
             break

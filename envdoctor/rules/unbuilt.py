@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Finding, Severity
-from envdoctor.matrix.flash_wheels import torch_range, wheel_row
-from envdoctor.rules.abi import flash_attn_remedies
+from envdoctor.rules.abi import flash_attn_remedies, torch_of_wheels
 from envdoctor.rules.base import NO_LINE, Rule, Skip
 from envdoctor.rules.conditions import judge
-from envdoctor.rules.pairs import installed_pair, pair_remedies
+from envdoctor.rules.pairs import pair_remedies
 from envdoctor.rules.view import View, explained, installed, quoted, symptoms, torch_build
 
 _FAILED = ("SYM-BUILD-WHEEL-FAILED", "SYM-PIP-WHEELS-NOT-BUILT")
@@ -26,7 +25,7 @@ def check_builds(view: View) -> Iterable[Finding]:
     if view.torch_minor is None:
         raise Skip("the version of torch is not told")
     for package in sorted({name for symptom in failed for name in _named(symptom)}):
-        wheels = _torch_of_wheels(view, package)
+        wheels = torch_of_wheels(view, package) if view.version(package) else ""
         if wheels and not judge(view, "torch", wheels).holds:
             yield _finding(view, package, wheels, (*failed, *symptoms(view, *_WITH_IT)))
 
@@ -34,16 +33,6 @@ def check_builds(view: View) -> Iterable[Finding]:
 def _named(symptom: Symptom) -> list[str]:
     told = symptom.captured.get("package") or symptom.captured.get("packages") or ""
     return [normalise(name.strip()) for name in told.split(",") if name.strip()]
-
-
-def _torch_of_wheels(view: View, package: str) -> str:
-    """Return the releases of torch that a package's wheels are for; empty where that is not known."""
-    if package == "flash-attn":
-        version = view.version(package)
-        row = wheel_row(view.matrix, version) if version else None
-        return torch_range(row) if row else ""
-    pair = installed_pair(view, package) if view.version(package) else None
-    return pair.torch if pair else ""
 
 
 def _finding(view: View, package: str, wheels: str, seen: tuple[Symptom, ...]) -> Finding:
