@@ -42,8 +42,10 @@ _LOOSE = re.compile(
     rf"(?:^|[\s`'\"([\]|>,;，：；（【])((?:[A-Za-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,60}}?{_SUFFIX}):"
     r"[ \t]{1,4}(\S.{0,1000})"
 )
-_QUALIFIED = re.compile(r"^[\s>`'\"]{0,4}((?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w{0,80}): ([A-Za-z'\"<(].{0,1000})")
-"""A class by its module and class name at the head of a line, as the interpreter prints it."""
+_QUALIFIED = re.compile(
+    r"^[\s>`'\"]{0,4}((?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w{0,80}|Exception): ([A-Za-z'\"<(].{0,1000})"
+)
+"""A class by its module and class name, or the plain one, at the head of a line, as Python prints it."""
 _ENDS_MESSAGE = re.compile(
     r"^(?:\S{1,60}: line \d{1,5}: .{0,80})?(?:Killed|Aborted|Terminated|Segmentation fault|Bus error)"
     r"(?: \(core dumped\))?\s{0,8}(?:\S.{0,120})?$|\b\d{1,3}%\|"
@@ -299,7 +301,7 @@ def _message(lines: Sequence[str], index: int, prefix: str, first: str) -> tuple
 
 def _qualified(line: str) -> re.Match[str] | None:
     """Return the class that a line opens with by its module, of whatever name, and what it says."""
-    match = _QUALIFIED.match(_bare(line, "")) if "." in line else None
+    match = _QUALIFIED.match(_bare(line, "")) if "." in line or "Exception: " in line else None
     return match if match and _is_class(match[1]) and " " in match[2] else None
 
 

@@ -15,6 +15,7 @@ from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.findings import Certainty, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix
 from envdoctor.plan.advice import installs_plainly, read_advice
+from envdoctor.plan.narrowing import Neighbours, is_plain
 from envdoctor.rules import RULES, run_checks
 from envdoctor.rules.view import View
 from envdoctor.solve.installer import Installations
@@ -159,13 +160,14 @@ class _Followed:
         self._before = findings
         self._complete = View(facts, matrix).complete
         self._installations = Installations(facts, matrix, self._complete)
+        self._neighbours = Neighbours(facts, matrix)
         self._left = 2 * COMPLETED  # as many again for those that would leave something
 
     def remedies(self, finding: Finding, complete: bool) -> tuple[Remedy, ...]:
         """Return the remedies that hold; with `complete` the first plain installation is made whole."""
         kept: list[Remedy] = []
-        for remedy in finding.remedies:
-            plain = bool(remedy.pins) and remedy.commands == install_commands(remedy.pins)
+        for remedy in map(self._neighbours.narrowed, finding.remedies):
+            plain = is_plain(remedy)
             whole = self._whole(remedy) if plain and complete else None
             complete = complete and whole is None
             if whole is None:

@@ -35,8 +35,11 @@ _INTERFACE = re.compile(
 """Words of errors that come of code which calls what another release has."""
 _NOBODYS = re.compile(r"dev|test|doc|lint|quality|build|ci|bench")
 """Extras of those who work on a package."""
-_OF_A_BACKEND = re.compile(r"cpu|hip|rocm|amd|hpu|xpu|npu|musa|neuron|tpu|mps|apple|metal")
-"""Extras for accelerators other than CUDA's."""
+_OF_A_BACKEND = re.compile(
+    r"cpu|hip|rocm|amd|hpu|habana|gaudi|xpu|intel|openvino|ipex|nncf|neural-compressor|ipu|graphcore|"
+    r"furiosa|npu|musa|neuron|tpu|mps|apple|metal"
+)
+"""Extras for accelerators other than CUDA's, as their makers and optimum's partners call them."""
 
 
 @dataclass(frozen=True, slots=True)

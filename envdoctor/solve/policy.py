@@ -3,7 +3,8 @@
 Levels, first to last:
 
 1. CHANGED   installed packages whose version changes (least-change only; torch's CUDA libraries
-             follow torch and do not count); of as many, those that go back weigh, then those to
+             follow torch and do not count), one that goes years back as several: what is there beside
+             it was written for none of that time; of as many, those that go back weigh, then those to
              another major version, and those that go far;
 2. STALE     for each package asked for: days between its version and the newest possible on the target under
              its own request, at most STALE_CAP, so that one hopeless package cannot outweigh the rest;
@@ -32,7 +33,7 @@ CHANGED, STALE, VARIANT, NEWEST, FRESH = LEVELS = (5, 4, 3, 2, 1)
 """The levels' numbers as the engine takes them: the highest is decided first."""
 
 STALE_CAP = 730
-"""Days after which an asked-for release counts as simply stale."""
+"""Days after which an asked-for release counts as simply stale, and which gone back weigh a change more."""
 
 RUNTIME_CHANGE = 365
 """Days that changing one of torch's CUDA libraries weighs on the last level: not for nothing."""
@@ -102,7 +103,14 @@ def _moved(node: Node, bit: int) -> int:
     far = abs(node.days[place] - node.days[stood]) // FAR
     versions = node.package.versions
     major = ANOTHER_MAJOR if major_of(versions[place]) != major_of(versions[stood]) else 0
-    return ONE_CHANGE + far + major + (GOING_BACK if place < stood else 0)
+    back = GOING_BACK + ONE_CHANGE * years_back(node, bit) if place < stood else 0
+    return ONE_CHANGE + far + major + back
+
+
+def years_back(node: Node, bit: int) -> int:
+    """Return how many times over a candidate is older than what is installed by all that is still fresh."""
+    place, stood = node.places[bit], node.places[node.installed.bit_length() - 1]
+    return max(0, (node.days[stood] - node.days[place]) // STALE_CAP) if place < stood else 0
 
 
 def behind(node: Node, bit: int, possible: int) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from envdoctor.matrix import Matrix
 from envdoctor.solve.answer import goal_keeps
 from envdoctor.solve.goal import Goal, Picks
 from envdoctor.solve.mending import RINGS, Demands, mending_goal, search
+from envdoctor.solve.policy import years_back
 from envdoctor.solve.reasons import Explained, Pin
 from envdoctor.solve.variants import INDEX_URL
 from envdoctor.values import dataclass
@@ -55,13 +56,23 @@ def mend(facts: Facts, matrix: Matrix, demands: Demands) -> Remedy | NoRemedy:
     """Return the fewest changes to what `facts` say is installed under which `demands` hold."""
     try:
         goal = mending_goal(facts, matrix, demands)
+        found: Picks | None = None
         for rings in range(RINGS):
             picks = search(goal, demands, rings, facts.environment.complete)
-            if picks is not None:
-                return _remedy(goal, picks, demands)
+            found = min(filter(None, (found, picks)), key=lambda one: one.cost, default=None)
+            if found is not None and not _goes_far_back(goal, found):
+                break
+        if found is not None:
+            return _remedy(goal, found, demands)
     except EnvdoctorError as error:
         return NoRemedy(str(error))
     return NoRemedy("no set of versions satisfies the pins and leaves the rest in order")
+
+
+def _goes_far_back(goal: Goal, picks: Picks) -> bool:
+    """True where something installed would go back by years: a neighbour that moves may spare it that."""
+    nodes = ((goal.context.node(name), bit) for name, bit in picks.bits.items())
+    return any(node and node.installed and years_back(node, bit) for node, bit in nodes)
 
 
 def _remedy(goal: Goal, picks: Picks, demands: Demands) -> Remedy:

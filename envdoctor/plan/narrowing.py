@@ -1,0 +1,94 @@
+"""A remedy's pins, held to what the packages that stay ask for as well."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from functools import cached_property
+
+from envdoctor.commands import ANY, install_commands
+from envdoctor.facts import Facts
+from envdoctor.facts.names import NOT_PACKAGES, normalise
+from envdoctor.findings import Remedy
+from envdoctor.matrix import Matrix
+from envdoctor.rules.calendar import finals
+from envdoctor.rules.ranges import parse_specifier, parse_version
+from envdoctor.rules.requirements import Asked
+from envdoctor.rules.view import View
+from envdoctor.values import replace
+
+_ASKS_FOR_THE_NEWEST = ("-U", "--upgrade")
+
+
+def is_plain(remedy: Remedy) -> bool:
+    """True where its command, if any, does no more than have pip put in what its pins name."""
+    asked = map(_words, install_commands(remedy.pins))
+    return bool(remedy.pins) and list(map(_words, remedy.commands)) == list(asked)
+
+
+def _words(line: str) -> tuple[str, ...]:
+    try:
+        return tuple(word for word in shlex.split(line) if word not in _ASKS_FOR_THE_NEWEST)
+    except ValueError:
+        return (line,)
+
+
+class Neighbours:
+    """What the listed packages ask of one another."""
+
+    def __init__(self, facts: Facts, matrix: Matrix) -> None:
+        self._view = View(facts, matrix)
+
+    @cached_property
+    def _asked(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
+        """By the name of what is asked for: who asks, and for which versions of it."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for owner, demands in Asked.of(self._view).demands.items():
+            for one in demands:
+                if one.specifier:
+                    found.setdefault(one.name, []).append((owner, one.specifier))
+        return {name: tuple(dict.fromkeys(asking)) for name, asking in found.items()}
+
+    def narrowed(self, remedy: Remedy) -> Remedy:
+        """Return a plain remedy whose pins leave out what a package that stays does not take.
+
+        What nothing in its range suits moves along with it, and is left to the solver.
+        """
+        if not is_plain(remedy):
+            return remedy
+        pins = {name: self._narrowed(name, spec, remedy.pins) for name, spec in remedy.pins.items()}
+        return remedy if pins == remedy.pins else replace(remedy, pins=pins, commands=install_commands(pins))
+
+    def _narrowed(self, name: str, specifier: str, pins: Mapping[str, str]) -> str:
+        asking = () if name in NOT_PACKAGES else self._asked.get(normalise(name), ())
+        released = [v for v, _ in finals(self._view, normalise(name))] if asking else []
+        left = [version for version in released if _takes(specifier, version)]
+        for owner, asked in asking:
+            held = [version for version in left if _takes(asked, version)]
+            if owner not in pins and held and held != left:
+                left, specifier = held, merged(specifier, asked)
+        return specifier
+
+
+def _takes(specifier: str, version: str) -> bool:
+    return specifier == ANY or parse_specifier(specifier).contains(version)
+
+
+def merged(one: str, other: str) -> str:
+    """Return one specifier for both, without the bounds that another of them makes needless."""
+    clauses = [c for c in dict.fromkeys((*one.split(","), *other.split(","))) if c.strip() not in ("", ANY)]
+    exact = [c for c in clauses if c.startswith("==") and not c.endswith("*")]
+    if exact:
+        return exact[0].strip()
+    lowest = [c for c in clauses if c.strip().startswith(">")]
+    highest = [c for c in clauses if c.strip().startswith("<")]
+    rest = [c.strip() for c in clauses if c not in lowest and c not in highest]
+    least = max(lowest, key=_bound, default="").strip()
+    most = min(highest, key=_bound, default="").strip()
+    return ",".join(filter(None, (least, most, *rest)))
+
+
+def _bound(clause: str) -> tuple[object, bool]:
+    version = parse_version(clause.strip().lstrip("<>=").strip())
+    strict = "=" not in clause
+    return version, strict if clause.strip().startswith(">") else not strict
