@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -48,6 +49,12 @@ def pytest_configure(config: pytest.Config) -> None:
         done = subprocess.run(compile_rows, capture_output=True, text=True)
         if done.returncode:
             raise pytest.UsageError(done.stderr.strip())
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: no collection of garbage walks it again (6 % of a worker's time)."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
