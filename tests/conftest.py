@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays to the end: no collection of garbage walks it again (6 % of a worker's time)."""
+    """What was collected stays to the end: no collection walks it again (6 % of the time)."""
     gc.collect()
     gc.freeze()
 

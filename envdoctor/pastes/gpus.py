@@ -57,12 +57,13 @@ _REBUILT = 2.1
 _PLAIN = re.compile(r"[abghlpv]{1,2}\d{3}[a-z]?|[al]40s?|[ah]20|l20|a10g|a\d{4}|k80|p40|m40|p\d{3}|ax800")
 """Names that are nothing but a card's in any sentence."""
 _LIKELY = re.compile(r"[tlp]4|a10|a16|a30|t4g")
-"""Names that are a card's in a line that speaks of cards or of where such cards are lent."""
+"""Names that are a card's in a line that speaks of cards or of where such are lent, or after “on”."""
 _OF_CARDS = re.compile(
     r"(?i)\b(?:colab|kaggle|gpus?|vram|nvidia|cuda|graphics card|instance|g4dn|g6|b?fp?16|q?lora)\b"
 )
 _OWNED = re.compile(r"(?i)\b(?:an?|my|the|one|single|our|this)\s$|显卡[::]?\s?$")
 _ON = re.compile(r"(?i)\b(?:on|with|using)\s$")
+_ON_ONE = re.compile(r"(?i)\bon\s(?:(?:an?|one|my|the|single|free)\s)?$")
 _ENDED = re.compile(r"(?i)\s?(?:$|[.,;:!?()]|(?:gpus?|cards?|super|ti|with|using|and)\b)")
 _MARKET = re.compile(r"[2-5]0[5-9]0")
 _TIERED = re.compile(r"(?:10[5-8]0|[2-5]0[5-9]0) (?:ti|super)")
@@ -136,7 +137,7 @@ def _sighted(line: str, found: CardName, source: str) -> list[Gpu]:
     memory, word = _MEMORY_AFTER.match(after), found.words[0]
     count, of_cards = _count_told(before, after)
     sure = found.branded or count or (memory and not word.isdigit()) or _PLAIN.fullmatch(word)
-    sure = sure or (_LIKELY.fullmatch(word) and _OF_CARDS.search(line))
+    sure = sure or (_LIKELY.fullmatch(word) and (_OF_CARDS.search(line) or _ON_ONE.search(before)))
     if word.isdigit() and not found.branded:
         market = _MARKET.fullmatch(word) and not _COUNTED.match(after)
         owned = _OWNED.search(before) or (_ON.search(before) and _ENDED.match(after))

@@ -155,8 +155,10 @@ def parameters_of(model: str) -> float | None:
 
 
 def _bytes_each(view: View, model: str) -> float:
-    quant = view.facts.setting("quant")
+    quant, method = view.facts.setting("quant"), view.facts.setting("method")
     told = quant.value.lower() if quant else ""
+    if told in _PLAIN and method and method.value.lower() == "qlora":
+        return _QUARTER
     for text in (told, model.lower()):
         if _IN_FOUR.search(text):
             return _QUARTER
@@ -187,12 +189,8 @@ def _shards(view: View, cards: int) -> int:
     for key in ("tp", "pp"):
         split = view.facts.setting(key)
         shards *= (whole_number(split.value) if split else None) or 1
-    stage, fsdp = view.facts.setting("zero_stage"), view.facts.setting("fsdp")
     device_map = view.facts.setting("device_map")
-    sharded = (stage and stage.value.startswith("3")) or (
-        fsdp and fsdp.value.lower() not in ("false", "0", "")
-    )
-    if sharded or (device_map and device_map.value in _SPREAD):
+    if way_of_sharding(view) in ("zero3", "fsdp") or (device_map and device_map.value in _SPREAD):
         return max(shards, cards)
     if _serves(view) and view.facts.setting("tp") is None:
         return max(shards, cards)  # what is not told is taken at its best
@@ -200,7 +198,17 @@ def _shards(view: View, cards: int) -> int:
     return 1000 if offloaded else max(1, shards)
 
 
-_ENGINES_SPLIT = ("tensor-parallel-size", "tp-size")
+def way_of_sharding(view: View) -> str:
+    """Return how several cards share a training's states: `zero1` to `zero3`, `fsdp`, or empty."""
+    stage, fsdp = view.facts.setting("zero_stage"), view.facts.setting("fsdp")
+    if stage and stage.value[:1] in ("1", "2", "3"):
+        return f"zero{stage.value[0]}"
+    way = view.facts.setting("parallel")
+    named = way is not None and way.value.lower() == "fsdp"
+    return "fsdp" if named or (fsdp and fsdp.value.lower() not in ("false", "0", "")) else ""
+
+
+_ENGINES_SPLIT = ("tensor-parallel-size", "tp-size", "num-shard")
 """How serving engines call the number of cards that they split a model over; trainers have other words."""
 
 
@@ -306,10 +314,7 @@ def check_full_training(view: View) -> Iterable[Finding]:
 
 def _bytes_of_training(view: View, cards: int) -> float:
     """Bytes a parameter on each card: weights, gradients and states, as far as ZeRO or FSDP shard them."""
-    stage, fsdp = view.facts.setting("zero_stage"), view.facts.setting("fsdp")
-    level = (whole_number(stage.value[:1]) if stage else None) or 0
-    if fsdp and fsdp.value.lower() not in ("false", "0", ""):
-        level = 3
+    level = {"zero1": 1, "zero2": 2, "zero3": 3, "fsdp": 3}.get(way_of_sharding(view), 0)
     states = 0.0 if view.facts.setting("offload_optimizer") or view.facts.setting("offload") else 12.0
     held = (2.0, 2.0, states)
     sharded = (level >= 3, level >= 2, level >= 1)

@@ -14,7 +14,7 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.gpus import edition_bytes
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.fit import sharding_told
+from envdoctor.rules.fit import sharding_told, way_of_sharding
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
@@ -373,13 +373,10 @@ def _attention(view: View) -> str:
 
 
 def _parallel(view: View, card: OneCard) -> str:
-    stage = value_of(view, "zero_stage")
-    if stage and stage[:1] in "123":
-        return f"zero{stage[0]}"
-    if card.count == 1:
+    way = way_of_sharding(view)
+    if card.count == 1 and not way.startswith("zero"):
         return "none"
-    fsdp = "true" if value_of(view, "parallel") == "fsdp" else value_of(view, "fsdp")
-    return "fsdp" if fsdp and fsdp.lower() not in ("false", "", "0") else "ddp"
+    return way or "ddp"
 
 
 RULES = (Rule("MEM-RUN", "the stated training run fits the card", check_training, SOURCE),)

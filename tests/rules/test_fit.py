@@ -37,6 +37,25 @@ def test_a_name_tells_the_size(name: str, billions: float | None) -> None:
     assert (None if found is None else round(found / 1e9, 2)) == billions
 
 
+def test_shards_of_an_engine_and_a_way_of_sharding_in_words_are_counted() -> None:
+    served = "docker run tgi --model-id meta-llama/Meta-Llama-3-70B-Instruct --num-shard 2\n2x A100 40GB\n"
+    trained = "FSDP full finetune of Llama-2-7b on 4x A10G 24GB\n"
+    oom = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 112.00 MiB."
+    by_text = {f.id: f.summary for text in (served, trained) for f in judged_paste(text + oom)}
+    assert "take 65 GiB on each card of 40 GiB" in by_text["MEM-WEIGHTS"]
+    assert "about 26 GiB a card" in by_text["MEM-FULL-TRAINING"]
+
+
+def test_a_card_of_a_short_name_that_something_ran_on_is_a_card() -> None:
+    (gpu,) = (
+        parse_paste(
+            "unsloth Llama-3.1-8B 4bit on T4, max_seq_length 8192", "", load_matrix().lexicon
+        ).gpus.get()
+        or ()
+    )
+    assert gpu.name == "T4"
+
+
 def test_thirteen_billion_unsharded_pass_24_gib_whatever_the_batch() -> None:
     finding = judged(24, 3, zero_stage="2", model="Llama-2-13b", method="lora", batch="1")["MEM-WEIGHTS"]
     assert finding.severity is Severity.ERROR
@@ -49,6 +68,8 @@ def test_thirteen_billion_unsharded_pass_24_gib_whatever_the_batch() -> None:
     [
         {"model": "Llama-2-13b", "method": "lora", "zero_stage": "3"},
         {"model": "Llama-2-13b", "method": "qlora", "quant": "nf4"},
+        {"model": "Llama-2-13b", "method": "qlora"},
+        {"model": "Llama-2-13b", "method": "lora", "parallel": "fsdp"},
         {"model": "Llama-2-7b", "method": "lora"},
         {"model": "Llama-2-70b-AWQ", "tp": "2"},
         {"model": "Llama-2-13b", "method": "lora", "device_map": "balanced"},
