@@ -39,6 +39,8 @@ Block = int
 """A block's size and place, of which the first orders."""
 PLACES = 40
 PLACE = (1 << PLACES) - 1
+CUT = (SMALL + 1) << PLACES
+"""What is left of a block from here on is cut off."""
 SHARE = (0, *(SMALL_SEGMENT // (SMALL_SEGMENT // size) for size in range(1, SMALL + 1)))
 """What a small request takes of a segment in which as many as fit lie: it stands for the block."""
 
@@ -60,6 +62,11 @@ class Led(NamedTuple):
     held: tuple[tuple[int, int, int], ...]
 
 
+Requests = tuple[tuple[int, int, int], ...]
+"""Of large blocks: a slot, the least block that serves, and how much less what is left of a block is; twice 0
+where the slot's block is given back."""
+
+
 class Part(NamedTuple):
     """A script's large requests, of which `given` slots were filled by others and `kept` are not given back;
     and what its small ones come to: shares that slots hold, and what is taken then and at most."""
@@ -71,6 +78,25 @@ class Part(NamedTuple):
     live: int
     most: int
     led: dict[Hashable, Led]
+    widths: dict[float, Requests]
+
+    def requests(self, widened: float) -> Requests:
+        """Return the large requests, those from `WIDE` on so many times as large."""
+        found = self.widths.get(widened)
+        if found is None:
+            found = self.widths[widened] = requests_of(self.events, widened)
+        return found
+
+
+def requests_of(events: Events, widened: float) -> Requests:
+    """Return events of large blocks as they are served."""
+    found = []
+    for slot, size in events:
+        if size >= WIDE and widened > 1:
+            size = -(-int(size * GRANULE * widened) // GRANULE)
+        least = size << PLACES
+        found.append((slot, least, least - size))
+    return tuple(found)
 
 
 class Script:
@@ -109,7 +135,7 @@ class Script:
         gone = [slot for slot, size in large if not size]
         given = tuple(slot for slot in gone if slot not in taken)
         kept = tuple(taken.difference(gone))
-        return Part(tuple(large), given, kept, tuple(own.items()), live, most, {})
+        return Part(tuple(large), given, kept, tuple(own.items()), live, most, {}, {})
 
 
 @lru_cache(maxsize=512)
@@ -121,6 +147,11 @@ def script_of(events: Events) -> Script:
 def granules(size: int) -> int:
     """Return what a request of so many bytes is rounded to."""
     return -(-size // GRANULE)
+
+
+def shared(most: int) -> int:
+    """Return the granules of the segments in which so many of small requests lie."""
+    return -(-most // SMALL_SEGMENT) * SMALL_SEGMENT
 
 
 class OutOfRoom(Exception):
@@ -161,7 +192,7 @@ class CachingAllocator:
     @property
     def small(self) -> int:
         """Granules of the segments that small requests share."""
-        return -(-self.most // SMALL_SEGMENT) * SMALL_SEGMENT
+        return shared(self.most)
 
     @property
     def reserved(self) -> int:
@@ -176,58 +207,57 @@ class CachingAllocator:
     def take(self, *sizes: int) -> list[Block]:
         """Return the blocks that serve requests of so many bytes."""
         blocks = [0] * len(sizes)
-        self.play(enumerate(map(granules, sizes)), blocks)
+        self._in_order(enumerate(map(granules, sizes)), blocks)
         return blocks
 
     def give(self, *blocks: Block) -> None:
         """Take blocks back."""
-        self.play([(slot, 0) for slot in range(len(blocks))], list(blocks))
+        self.live -= sum(block for block in blocks if block <= SMALL)
+        if not self.settled:
+            large = [block for block in blocks if block > SMALL]
+            self._serve([(slot, 0, 0) for slot in range(len(large))], large)
 
-    def play(self, events: Iterable[tuple[int, int]], blocks: list[Block]) -> None:
-        """Serve requests in their order; `blocks` holds what each slot was given.
+    def play(self, events: Events, blocks: list[Block]) -> None:
+        """Serve requests in their order; `blocks` holds what each slot was given."""
+        self.perform(script_of(events), blocks)
 
-        A block that is given back is joined with its free neighbours.
-        """
-        if self.settled:
-            self._count(events, blocks)
-            return
-        starting, ending, widened = self._starting, self._ending, self._widened
-        wide = WIDE if widened > 1 else PLACE
-        free = self._large
-        leave, follow = ending.pop, starting.pop
-        live, most = self.live, self.most
+    def _in_order(self, events: Iterable[tuple[int, int]], blocks: list[Block]) -> None:
+        """Serve requests one by one."""
         for slot, size in events:
-            if not size:
-                block = blocks[slot]
-                if block <= SMALL:
-                    live -= block
-                    continue
-                place = block & PLACE
-                end = place + (block >> PLACES)
-                if before := leave(place, 0):
-                    del free[bisect_left(free, before)]
-                    place = before & PLACE
-                if after := follow(end, 0):
-                    del free[bisect_left(free, after)]
-                    end += after >> PLACES
-                joined = (end - place) << PLACES | place
-                insort(free, joined)
-                starting[place] = ending[end] = joined
-                continue
-            if size <= SMALL:
+            if size > SMALL or (not size and blocks[slot] > SMALL):
+                if not self.settled:
+                    self._serve(requests_of(((slot, size),), self._widened), blocks)
+            elif size:
                 share = SHARE[size]
-                if live + share > most:
-                    most = live + share
-                    self.most = most
+                self.most = max(self.most, self.live + share)
                 if slot >= 0:
                     blocks[slot] = share
-                    live += share
+                    self.live += share
+            else:
+                self.live -= blocks[slot]
+
+    def _serve(self, requests: Iterable[tuple[int, int, int]], blocks: list[Block]) -> None:
+        """Serve large requests. A block that is given back is joined with its free neighbours."""
+        starting, ending, free = self._starting, self._ending, self._large
+        leave, follow, find, put = ending.pop, starting.pop, bisect_left, insort
+        for slot, least, less in requests:
+            if not least:
+                block = blocks[slot]
+                place = block & PLACE
+                end = place + (block >> PLACES)
+                before, after = leave(place, 0), follow(end, 0)
+                if before:
+                    del free[find(free, before)]
+                    place = before & PLACE
+                if after:
+                    del free[find(free, after)]
+                    end += after >> PLACES
+                starting[place] = ending[end] = joined = (end - place) << PLACES | place
+                put(free, joined)
                 continue
-            if size >= wide:
-                size = -(-int(size * GRANULE * widened) // GRANULE)
-            found = bisect_left(free, size << PLACES)
+            found = find(free, least)
             if found == len(free):
-                block = self._segment(size)
+                block = self._segment(least - less)
                 place = block & PLACE
                 free.append(block)  # larger than all others
                 starting[place] = ending[place + (block >> PLACES)] = block
@@ -237,20 +267,18 @@ class CachingAllocator:
             block = free[found]
             place = block & PLACE
             del starting[place]
-            rest = (block >> PLACES) - size
-            if rest > SMALL:
-                cut = rest << PLACES | place + size  # ends where the whole did
+            cut = block - less  # ends where the whole did
+            if cut >= CUT:
                 if not found or free[found - 1] < cut:
                     free[found] = cut
                 else:
                     del free[found]
-                    insort(free, cut)
-                starting[place + size] = ending[place + size + rest] = cut
-                block = size << PLACES | place
+                    put(free, cut)
+                starting[cut & PLACE] = ending[place + (block >> PLACES)] = cut
+                block = least | place
             else:
                 del free[found], ending[place + (block >> PLACES)]
             blocks[slot] = block
-        self.live = live
 
     def perform(self, script: Script, blocks: list[Block]) -> None:
         """Serve a script's requests; `blocks` holds what each slot was given.
@@ -258,11 +286,12 @@ class CachingAllocator:
         What serves a large one hangs on sizes, on the order of places and on which blocks are neighbours, of
         those that lie free or are given back: where all this is as it was once, so is what follows.
         """
-        if self.room < inf and not self.settled:  # what small ones took before decides what is given back
-            self.play(script.events, blocks)
-            return
         part = script.part(blocks)
-        self.most = max(self.most, self.live + part.most)
+        most = max(self.most, self.live + part.most)
+        if self.room < inf and not self.settled and shared(most) > self.small:
+            self._in_order(script.events, blocks)  # what small ones took before decides what is given back
+            return
+        self.most = most
         self.live += part.live
         for slot, share in part.shares:
             blocks[slot] = share
@@ -270,7 +299,7 @@ class CachingAllocator:
             return
         free = self._large
         if len(free) > FEW or len(part.events) < MANY:
-            self.play(part.events, blocks)
+            self._serve(part.requests(self._widened), blocks)
             return
         near = [(block & PLACE, block >> PLACES, n) for n, block in enumerate(free)]
         for n, slot in enumerate(part.given):
@@ -291,7 +320,7 @@ class CachingAllocator:
     def _lead(self, part: Part, blocks: list[Block], marks: list[int]) -> Led:
         """Serve large requests, and return where that leads from those places."""
         extent = self._extent()
-        self.play(part.events, blocks)
+        self._serve(part.requests(self._widened), blocks)
         taken, marks = self._taken(extent, marks)
 
         def told(block: Block) -> tuple[int, int]:
@@ -328,21 +357,6 @@ class CachingAllocator:
             self._wholes[self._bottom] = whole
             marks.insert(0, self._bottom)
         return marks
-
-    def _count(self, events: Iterable[tuple[int, int]], blocks: list[Block]) -> None:
-        """Count small requests alone: what large ones are given is never looked at."""
-        live, most = self.live, self.most
-        for slot, size in events:
-            if size > SMALL:
-                blocks[slot] = size << PLACES
-            elif size:
-                most = max(most, live + SHARE[size])
-                if slot >= 0:
-                    blocks[slot] = SHARE[size]
-                    live += SHARE[size]
-            elif blocks[slot] <= SMALL:
-                live -= blocks[slot]
-        self.live, self.most = live, most
 
     def _segment(self, size: int) -> Block:
         whole = SHARED_SEGMENT if size < SHARED else -(-size // LARGE_STEP) * LARGE_STEP
@@ -395,26 +409,18 @@ class GrowingAllocator(CachingAllocator):
         self._highest = max(self._highest, place)
         self.large = -(-self._highest // SHARED_SEGMENT) * SHARED_SEGMENT
 
-    def play(self, events: Iterable[tuple[int, int]], blocks: list[Block]) -> None:
-        """Serve requests in their order, as the other does."""
-        if self.settled:
-            self._count(events, blocks)
-            return
-        starting, ending, widened = self._starting, self._ending, self._widened
-        wide = WIDE if widened > 1 else PLACE
-        free, bottom, highest = self._large, self._bottom, self._highest
-        leave, follow = ending.pop, starting.pop
-        live, most = self.live, self.most
-        for slot, size in events:
-            if not size:
+    def _serve(self, requests: Iterable[tuple[int, int, int]], blocks: list[Block]) -> None:
+        """Serve large requests, as the other does."""
+        starting, ending, free = self._starting, self._ending, self._large
+        bottom, highest = self._bottom, self._highest
+        leave, follow, find, put = ending.pop, starting.pop, bisect_left, insort
+        for slot, least, less in requests:
+            if not least:
                 block = blocks[slot]
-                if block <= SMALL:
-                    live -= block
-                    continue
                 place = block & PLACE
                 end = place + (block >> PLACES)
                 if before := leave(place, 0):
-                    del free[bisect_left(free, before)]
+                    del free[find(free, before)]
                     place = before & PLACE
                 if end == bottom:
                     if before:
@@ -422,47 +428,35 @@ class GrowingAllocator(CachingAllocator):
                     bottom = place
                     continue
                 if after := follow(end, 0):
-                    del free[bisect_left(free, after)]
+                    del free[find(free, after)]
                     end += after >> PLACES
-                joined = (end - place) << PLACES | place
-                insort(free, joined)
-                starting[place] = ending[end] = joined
+                starting[place] = ending[end] = joined = (end - place) << PLACES | place
+                put(free, joined)
                 continue
-            if size <= SMALL:
-                share = SHARE[size]
-                if live + share > most:
-                    most = live + share
-                if slot >= 0:
-                    blocks[slot] = share
-                    live += share
-                continue
-            if size >= wide:
-                size = -(-int(size * GRANULE * widened) // GRANULE)
-            found = bisect_left(free, size << PLACES)
+            found = find(free, least)
             if found == len(free):
-                end = bottom + size
+                end = bottom + least - less
                 if end > highest:
                     highest = end
                 if slot >= 0:
-                    blocks[slot] = size << PLACES | bottom
+                    blocks[slot] = least | bottom
                     bottom = end
             elif slot >= 0:
                 block = free[found]
                 place = block & PLACE
                 del starting[place]
-                if rest := (block >> PLACES) - size:
-                    cut = rest << PLACES | place + size
+                cut = block - less
+                if cut > PLACE:
                     if not found or free[found - 1] < cut:
                         free[found] = cut
                     else:
                         del free[found]
-                        insort(free, cut)
-                    starting[place + size] = ending[place + size + rest] = cut
-                    block = size << PLACES | place
+                        put(free, cut)
+                    starting[cut & PLACE] = ending[place + (block >> PLACES)] = cut
                 else:
-                    del free[found], ending[place + size]
-                blocks[slot] = block
-        self.live, self.most, self._bottom = live, most, bottom
+                    del free[found], ending[place + (block >> PLACES)]
+                blocks[slot] = least | place
+        self._bottom = bottom
         self._reach(highest)
 
 

@@ -309,7 +309,7 @@ class Replay:
         for length in range(prompt, run.seq, max(1, run.completion // GROWTHS)):
             copied = granules(texts * length * token)
             both = keys + keys
-            self.heap.play([e for n in range(len(keys)) for e in ((n + len(keys), copied), (n, 0))], both)
+            self.heap.play(tuple(e for n in range(len(keys)) for e in ((n + len(keys), copied), (n, 0))), both)
             keys = both[len(keys) :]
             self._give(self._take((4 * texts * self.shape.vocab,) * 5))
         self._give(keys)

@@ -46,14 +46,16 @@ class Plays:
             *(partial(kind, run, workspace, upcasts, widened=WIDENED * part / 3) for part in (3, 2, 1)),
         )
         self.found: list[int] = []
+        self.passed = 0  # what the one after those took when it was no longer played
 
     def highest(self, enough: float) -> int:
         """Return the highest in bytes reserved, or some of them that pass `enough`."""
         for way in self.ways[len(self.found) : 2]:
             if max(self.found, default=0) > enough:
                 break
-            taken = way().reserved(enough)
+            taken = self.passed if self.passed > enough else way().reserved(enough)
             if taken > enough:
+                self.passed = taken
                 return taken
             self.found.append(taken)
         if len(self.found) == 2 and max(self.found) > DOUBTED * min(self.found):

@@ -9,6 +9,7 @@ https://github.com/pytorch/pytorch/blob/v2.11.0/c10/cuda/CUDACachingAllocator.cp
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import inf
 
 from envdoctor.memory.caching import OutOfRoom
@@ -34,6 +35,7 @@ class Uneven(NamedTuple):
     needed: int
 
 
+@lru_cache(maxsize=64)
 def play_uneven(run: TrainingRun, workspace: int, upcasts: bool, even: int, enough: float = inf) -> Uneven:
     """Return what orders of widths reserve, for a run whose widest rows alone reserve `even` bytes.
 

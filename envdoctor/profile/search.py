@@ -250,8 +250,10 @@ def _longest(judge: Judge, smallest: list[Choice]) -> Iterable[str]:
         return found
 
     most = work.seq // 64
-    low = _last(one_does(lambda judge, choice: judge.any_fits([choice], 0)), 0, most)
-    high = _last(one_does(Judge.may_fit), low, most) + 1
+    low = high = 0
+    if one_does(Judge.may_fit)(1):  # else no length does
+        low = _last(one_does(lambda judge, choice: judge.any_fits([choice], 0)), 0, most)
+        high = _last(one_does(Judge.may_fit), low, most) + 1
     for _ in range(CLOSE_LENGTHS):
         if high - low > 1:
             middle = (low + high) // 2
