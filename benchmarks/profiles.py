@@ -93,7 +93,8 @@ def plan(path: Path) -> None:
     for gigabytes, model, method, seq, batch, liger in CASES:
         card = Card(f"{gigabytes} GB", ComputeCapability(9, 0), gigabytes * GIB)
         stack = {**STACK, **({"liger-kernel": "0.8.5"} if liger else {})}
-        work = Workload(find_shape(model), (card,), "sft", method, seq, batch, Stack(stack), model)
+        asked = {"method": method, "seq": seq, "global_batch": batch}
+        work = Workload(find_shape(model), (card,), stack=Stack(stack), model=model, **asked)
         found = find_profile(work, matrix)
         label = f"{gigabytes} GB {model} {method} {seq}{' liger' if liger else ''}"
         if found.choice is None or found.need is None:
@@ -214,7 +215,7 @@ def growth() -> None:
         for cards, batch in ((1, 16), (2, 64), (4, 64), (8, 64), (8, 512), (8, 4096)):
             for gigabytes in (80, 24, 8):
                 card = Card("card", ComputeCapability(8, 9), gigabytes * GIB)
-                work = Workload(shape, (card,) * cards, task, "auto", 2048, batch, stack)
+                work = Workload(shape, (card,) * cards, task, global_batch=batch, stack=stack)
                 start = time.perf_counter()
                 found = find_profile(work, matrix)
                 taken = (time.perf_counter() - start) * 1000

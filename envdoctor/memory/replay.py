@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from math import inf
 
 from envdoctor.memory.activations import IDLE, LayerKind, kinds_of, layer_kinds
@@ -33,7 +34,7 @@ from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.serving import key_bytes_per_token
 from envdoctor.memory.settings import Settings, settings_of
 from envdoctor.memory.shape import ModelShape
-from envdoctor.memory.stepping import Loop, decompose, in_order, step_alone, step_weight, steps_in_python
+from envdoctor.memory.stepping import Loop, in_order, step_alone, step_through, steps_in_python
 from envdoctor.memory.turns import Frame, Turns, frame_of, paired
 from envdoctor.memory.weights import trained_tensors, trained_tower, weight_blocks
 from envdoctor.values import replace
@@ -309,7 +310,8 @@ class Replay:
         for length in range(prompt, run.seq, max(1, run.completion // GROWTHS)):
             copied = granules(texts * length * token)
             both = keys + keys
-            self.heap.play(tuple(e for n in range(len(keys)) for e in ((n + len(keys), copied), (n, 0))), both)
+            grown = (((n + len(keys), copied), (n, 0)) for n in range(len(keys)))
+            self.heap.play(tuple(chain.from_iterable(grown)), both)
             keys = both[len(keys) :]
             self._give(self._take((4 * texts * self.shape.vocab,) * 5))
         self._give(keys)
@@ -427,18 +429,12 @@ class Replay:
         if self.copies:
             self._widen(trained)
             trained = [(n, 4) for n, _ in trained]
-        loop, states, before = Loop(self.heap), list[int](), len(trained_tower(self.shape, self.s))
-        for place, (n, width) in enumerate(trained if first or python else ()):
-            if first:
-                decompose(loop, self.optimizer, n, width)
-                table = self.s.trains_table and place == before
-                states += state_blocks(self.optimizer, n, width, table, rank)
-            if python:
-                self.states += self._take(states)
-                states.clear()
-                step_weight(loop, self.optimizer, n, width, rank, first)
-        self.states += self._take(states)
-        loop.drop()
+        if first or python:
+            table = len(trained_tower(self.shape, self.s)) if self.s.trains_table else -1
+            stepped = step_through(self.optimizer, self.shape, tuple(trained), rank, first, table)
+            blocks = [0] * stepped.slots
+            self.heap.play(stepped.events, blocks)
+            self.states += [blocks[slot] for slot in stepped.states]
         if self.optimizer.foreach:
             self._give(self._take(width * n for n, width in trained * self.optimizer.foreach))
         self._give(self.gradients)

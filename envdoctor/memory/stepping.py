@@ -7,14 +7,18 @@ LLaMA-Factory 0.9.5's Muon, and transformers' Adafactor.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from envdoctor.memory.caching import Events, granules
 from envdoctor.memory.layout import Elements
 from envdoctor.memory.optimizer import of_matrices, sides, state_blocks
 from envdoctor.memory.tape import rounded
+from envdoctor.values import NamedTuple
 
 if TYPE_CHECKING:
     from envdoctor.matrix import tables
+    from envdoctor.memory.shape import ModelShape
 
 Rest = TypeVar("Rest")
 ASIDE, ASIDE_SQUARE = 400, 80
@@ -199,6 +203,59 @@ def in_order(optimizer: tables.OptimizerRow, tensors: Iterable[tuple[int, Rest]]
     if optimizer.matrices != "momentum":
         return list(tensors)
     return sorted(tensors, key=lambda one: of_matrices(optimizer, one[0]) is None)
+
+
+class Stepped(NamedTuple):
+    """What a step asks for, the slots that it needs, and those of the states that it makes."""
+
+    events: Events
+    slots: int
+    states: tuple[int, ...]
+
+
+class Noted:
+    """A room that writes down what is asked for; its blocks are slots."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[int, int]] = []
+        self.slots = 0
+
+    def take(self, *sizes: int) -> list[int]:
+        """Note requests, and return their slots."""
+        slots = list(range(self.slots, self.slots + len(sizes)))
+        self.events += zip(slots, map(granules, sizes), strict=True)
+        self.slots += len(sizes)
+        return slots
+
+    def give(self, *blocks: int) -> None:
+        """Note that slots are free again."""
+        self.events += [(slot, 0) for slot in blocks]
+
+
+@lru_cache(maxsize=64)
+def step_through(
+    optimizer: tables.OptimizerRow,
+    shape: ModelShape,
+    trained: tuple[tuple[int, int], ...],
+    rank: int,
+    first: bool,
+    table: int,
+) -> Stepped:
+    """Return a step through a model's weights (elements and bytes of one) in their order, of which the one at
+    `table` is the embedding; `first` makes their states."""
+    room, sizes, states = Noted(), list[int](), list[int]()
+    loop, python = Loop(room), steps_in_python(optimizer)
+    for place, (n, width) in enumerate(trained):
+        if first:
+            decompose(loop, optimizer, n, width)
+            sizes += filter(None, state_blocks(optimizer, n, width, place == table, rank))
+        if python:
+            states += room.take(*sizes)
+            sizes.clear()
+            step_weight(loop, optimizer, n, width, rank, first)
+    states += room.take(*sizes)
+    loop.drop()
+    return Stepped(tuple(room.events), room.slots, tuple(states))
 
 
 def steps_in_python(optimizer: tables.OptimizerRow) -> bool:

@@ -69,7 +69,7 @@ def test_layers_that_are_led_as_before_lie_where_they_would(growing: bool, widen
             frames = [[*heap.take(*INPUTS), *[0] * len(script.events)] for heap in heaps]
             known = sum(len(part.led) for part in script.parts.values())
             heaps[0].perform(script, frames[0])
-            heaps[1].play(script.events, frames[1])
+            heaps[1]._in_order(script.events, frames[1])
             followed += known == sum(len(part.led) for part in script.parts.values()) > 0
             stays = sorted(
                 {slot for slot, size in script.events if size}
