@@ -1,11 +1,12 @@
 """Measures the sets that `upgrade` proposes for upgrades of old projects, and installs some of them.
 
-    python benchmarks/upgrade_sets.py CASES.jsonl.gz [--sample N] [--install K --pythons FOLDER] [--show]
+    python benchmarks/upgrade_sets.py CASES.jsonl.gz [--sample N] [--seed S] [--show]
+        [--install K --pythons FOLDER]
 
 The file is the one that `upgrades.py` reads; asked are upgrades that ended in a crash or a conflict, the
-first N by a hash of their names. A set that is solved is installed into an environment of the Python that the
-project ran in (FOLDER holds one folder a release), and what was upgraded is imported there, with all that the
-set changes. Reads the package index.
+first N by a hash of the seed and their names. A set that is solved is installed into an environment of the
+Python that the project ran in (FOLDER holds one folder a release), and what was upgraded is imported there,
+with all that the set changes. Reads the package index.
 """
 
 from __future__ import annotations
@@ -33,14 +34,16 @@ _PYTHON = re.compile(r"python(3\.\d{1,2})")
 _UV = (sys.executable, "-m", "uv")
 OLD_SETUPTOOLS = "setuptools<58\n"
 """What projects of that time were built with: 58 dropped what many of their setup.py ask for."""
+PATIENCE_S = 1200
+"""For one installer: much of that time is built here, numpy and scipy among it."""
 _NO_MODULES = frozenset(("wheel", "setuptools", "pip"))
 _IMPORT = "import importlib, sys\nfor name in sys.argv[1:]:\n    importlib.import_module(name)\n"
 
 
 def python_of(case: Case) -> str:
-    """Return the Python that the case ran in; 3.7, the benchmark's own, where no path tells."""
+    """Return the Python of the case: a path's, 3.6 where its backport is, else 3.7, the benchmark's own."""
     match = _PYTHON.search(case.traceback)
-    return match[1] if match else "3.7"
+    return match[1] if match else "3.6" if case.versions.get("dataclasses") == "0.8" else "3.7"
 
 
 def propose(case: Case, folder: Path) -> PinSet:
@@ -97,17 +100,21 @@ def install(case: Case, pins: PinSet, pythons: Path, folder: Path) -> str:
 
 
 def _run(command: Sequence[str]) -> str:
-    """Run a command; return the end of what it says where it fails."""
-    done = subprocess.run(command, capture_output=True, text=True)
+    """Run a command; return the end of what it says where it fails, or that it takes too long."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        return f"not done after {PATIENCE_S} s"
     return " ".join(done.stderr.split())[-400:] or "failed" if done.returncode else ""
 
 
 def modules_of(package: str, place: Path) -> list[str]:
-    """Return the modules that an installed package puts at the top: those not named as private."""
+    """Return the module that an installed package is about: called as it is, else its first public one."""
     wanted = re.sub(r"[-_.]+", "[-_.]", package)
     for told in place.glob("lib/python*/site-packages/*.dist-info/top_level.txt"):
         if re.fullmatch(rf"{wanted}-[^-]+\.dist-info", told.parent.name, re.IGNORECASE):
-            return [name for name in told.read_text().split() if not name.startswith("_")][:1]
+            names = [name for name in told.read_text().split() if not name.startswith("_")]
+            return [name for name in names if normalise(name) == normalise(package)] or names[:1]
     return [package.replace("-", "_")]
 
 
@@ -116,13 +123,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", type=Path)
     parser.add_argument("--sample", type=int, default=200)
+    parser.add_argument("--seed", default="")
     parser.add_argument("--install", type=int, default=0)
     parser.add_argument("--pythons", type=Path)
     parser.add_argument("--small", action="store_true", help="install only sets without torch and tensorflow")
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
     asked = [case for case in read_cases(options.cases) if case.crash or case.conflicts]
-    chosen = sorted(asked, key=lambda case: zlib.crc32(case.name.encode()))[: options.sample]
+    chosen = sorted(asked, key=lambda case: zlib.crc32((options.seed + case.name).encode()))[: options.sample]
     status: Counter[str] = Counter()
     solved: list[tuple[Case, PinSet]] = []
     for case in chosen:

@@ -8,7 +8,7 @@ from typing import Any
 
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.markers import decide
-from envdoctor.matrix.snapshot import Package, Snapshot
+from envdoctor.matrix.snapshot import SDIST, Package, Snapshot
 from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.solve.overrides import overridden
 from envdoctor.solve.requests import Request
@@ -17,6 +17,7 @@ from envdoctor.solve.versions import clauses, satisfies, spec_mask
 from envdoctor.target.cards import Card
 from envdoctor.target.file_judge import FileJudge
 from envdoctor.target.resolve import Target
+from envdoctor.target.wheels import platform_fits
 from envdoctor.values import NamedTuple, cached_property, dataclass
 
 TORCH = "torch"
@@ -327,11 +328,24 @@ class Node:
         unasked = self._unasked_prereleases(newer)
         yield "prerelease", unasked and unasked & ~kept & ~self.package.pinned_prereleases
         for what, mask in files:
-            yield what, mask & ~kept
+            yield what, mask if mask & kept and self._bars_installed(what, kept) else mask & ~kept
         unread = package.unread
         barred = package.yanked | newer | sum(mask for _, mask in files)
         if not (options.allow_source and package.all & ~barred and not package.all & ~barred & ~unread):
             yield "unread", unread & ~kept & ~(pinned if options.allow_source else 0)
+
+    def _bars_installed(self, what: str, kept: int) -> bool:
+        """True where the installed version is of another Python, and what bars its files bars it, too.
+
+        What has wheels for such a platform was hardly built from source.
+        """
+        target = self.context.target
+        if what != "source" or what in target.stack.barred_by or not target.stack.barred_by:
+            return what in target.stack.barred_by
+        files = self.package.files(self.package.set_of(kept.bit_length() - 1))
+        tags = (self.context.snapshot.tags[file.tag] for file in files if file.tag != SDIST)
+        platforms = (one for tag in tags for one in tag.rpartition("-")[2].split(".") if one != "any")
+        return any(platform_fits(one, target.platform) for one in platforms)
 
     def _unasked_prereleases(self, newer: int) -> int:
         if not self.package.prereleases:

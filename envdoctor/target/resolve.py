@@ -109,6 +109,8 @@ def resolve(declared: Declared, facts: Facts | None, matrix: Matrix) -> Target:
     stack = told.stack
     if declared.stack:
         stack = replace(stack, versions={**stack.versions, **parse_stack(declared.stack)})
+    if facts and declared.python_version:
+        stack = replace(stack, barred_by=_barred_elsewhere(parse_python(declared.python_version), facts))
     named = named_cards(declared.gpus, matrix)
     return Target(
         parse_python(declared.python_version) if declared.python_version else told.python,
@@ -117,6 +119,17 @@ def resolve(declared: Declared, facts: Facts | None, matrix: Matrix) -> Target:
         _parse_driver(declared.driver) if declared.driver else told.driver,
         stack,
     )
+
+
+def _barred_elsewhere(python: tuple[int, ...], facts: Facts) -> frozenset[str]:
+    """Return what bars installed versions on a declared Python: what installs on theirs may not there.
+
+    Where theirs is not told, what was built from source may have been built for it.
+    """
+    own = facts.environment.python.get()
+    if own is None:
+        return frozenset(("python", "platform"))
+    return frozenset() if python_of(own)[:2] == python[:2] else frozenset(("python", "platform", "source"))
 
 
 def all_cards(declared: Declared, facts: Facts | None, matrix: Matrix) -> tuple[Card, ...]:

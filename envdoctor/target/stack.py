@@ -18,10 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """The examined versions by normalized distribution name; `complete` when absence means not installed."""
+    """The examined versions by normalized distribution name; `complete` when absence means not installed.
+
+    `barred_by` has what bars these versions, too, if it bars their files (`python`, `platform`, `source`):
+    nothing where they are installed for the very Python and platform that is answered for.
+    """
 
     versions: Mapping[str, str] = field(default_factory=dict)
     complete: bool = False
+    barred_by: frozenset[str] = frozenset()
 
     def lacks(self, name: str) -> bool:
         """True when it is known not to be installed."""

@@ -173,6 +173,21 @@ def test_a_conflict_shows_the_fewest_lines_to_change_and_they_do(
     assert answer(capsys, "pin", "-r", str(file), *on, "--offline")[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("listed", "moves"),
+    [("scipy==1.9.0", True), ("pandas==1.3.5", True), ("fire==0.4.0", False)],
+    ids=["its files refuse that Python", "its wheels are of other Pythons", "built from source on any"],
+)
+def test_what_is_listed_stays_where_it_installs_on_the_declared_python(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, listed: str, moves: bool
+) -> None:
+    (environment := tmp_path / "freeze.txt").write_text(f"{listed}\nsix==1.16.0\n")
+    words = ["pin", "--target", str(environment), "--goal", "least-change", "--format", "json"]
+    main([*words, "--python-version", "3.12", "--platform", "x86_64-manylinux_2_35"])
+    pins = json.loads(capsys.readouterr().out)["pins"]
+    assert (listed not in [f"{pin['name']}=={pin['version']}" for pin in pins]) is moves
+
+
 def test_least_change_for_another_machine(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     environment = tmp_path / "requirements.txt"
     environment.write_text("transformers==4.40.0\npeft==0.14.0\nnumpy==1.26.4\n")
