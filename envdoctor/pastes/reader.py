@@ -221,7 +221,11 @@ def _recognised(paste: Paste, symptoms: Sequence[tables.SymptomRow]) -> list[Sig
 
     found = [one for one in found if not (one.pattern.informs and is_generated(paste.lines[one.line]))]
     found = [
-        one for one in found if one.pattern.informs or one.pattern.tells or not informs(paste.lines[one.line])
+        one
+        for one in found
+        if one.pattern.informs
+        or one.pattern.tells
+        or not all(informs(paste.lines[index]) for index in (one.line, *one.again))
     ]
     if not is_program(paste.file_name):
         from envdoctor.pastes.moods import with_moods

@@ -61,7 +61,9 @@ _REPORTS = re.compile(
     r"start|load|use|install|import|train|see|detect|build|compile|launch|open|connect|access|download|"
     r"resume|"
     r"save|make|create|allocate|initiali[sz]e|locate|find "
-    r"(?!any|specific|info|the (?:part|code|place|reason|doc|line|right))|fine-?tune|infer)\b|"
+    r"(?!any|specific|info|the (?:part|code|place|reason|doc|line|right)|"
+    r"(?:it|this|that|them) (?:anywhere|in (?:the |your |this )?(?:code|paper|repo|doc|readme|script)))|"
+    r"fine-?tune|infer)\b|"
     r"(?-i:\b[A-Z][a-z]\w{1,40}(?:Error|Exception)\b)|"
     r"\b(?:very|too|much|extremely|so|super|painfully|terribly|incredibly|really|insanely) slow|"
     r"\bis missing\b|\bis incompatible with\b|\bnot exist\b|\b(?:do|does|did)(?:n['’]?t| not) (?:contain|"
@@ -71,6 +73,9 @@ _REPORTS = re.compile(
     r"incorrect|worse)\b|"
     r"\bslower (?:than|on)\b|\b(?:low|poor|bad|weird|strange|terrible) (?:\w{1,12} ){0,2}performance\b|"
     r"\b(?:generation|output|model|answer) (?:\w{1,12} )?(?:loops|repeats)\b|"
+    r"\bnever (?:stop|end|finish|return|start)(?:s|ed|es)?\b|"
+    r"\bkeeps (?:generating|repeating|loading|restarting|waiting)\b|\bi (?:would have |had )?expected\b|"
+    r"\b(?:gives?|tells?|shows?|prints?|returns?|says)(?: me)? false\b|"
     r"\b(?:produc|giv|return|generat|output|yield)\w{1,3} (?:the )?(?:same|identical|wrong|incorrect|"
     r"random|empty|bad)\b|"
     r"\bi (?:do not|don['’]?t|can['’]?t) understand why\b|\bsurprised? (?:me|that)\b|"
@@ -79,7 +84,8 @@ _REPORTS = re.compile(
     r"\btak(?:es|ing|e|en) (?:(?:too|so|very) (?:long|much)|ages|forever|hours|a (?:very )?(?:long time|"
     r"lot of time))|"
     r"\bcomplain\w{0,3}\b|\bdie[sd]\b|\bwon['’]?t (?:load|start|run|work|fit)\b|\bmessage that\b|"
-    r"\b(?:tells me|says) (?:that|it|the|an?|what)\b|\bclimbs\b|"
+    r"\b(?:tells me|(?<!paper )(?<!readme )(?<!docs )(?<!documentation )(?<!article )says) "
+    r"(?:that|it|the|an?|what)\b|\bclimbs\b|"
     r"(?:\b|_)(?:loss|grad_norm)\b[^.?!]{0,20}\bnan\b|"
     r"(?:\b|_)loss ?(?:is |of |becomes |stays |goes to |always |= ?|: ?){1,2}0(?:\.0{1,8})?\b|"
     r"\b(?:garbage|gibberish|garbled)\b|\bsame (?:problem|issue|error)\b|(?<![a-z])OOM(?![a-z])|"
@@ -129,6 +135,8 @@ _OF_A_PROCESS = r"(?:\([A-Za-z][\w -]{0,40} pid=\d{1,9}[^)\n]{0,24}\)|\[(?:rank|
 """How programs of several processes begin a line."""
 _LOGGED = re.compile(rf"[\s\[]{{0,4}}(?:{_OF_A_PROCESS}\s{{0,4}})?[\s\[]{{0,4}}(?:WARN(?:ING)?|INFO|DEBUG)\b")
 _OF_PROGRAM = re.compile(r"\w(?:Warning|WARNING): |^\s{0,8}(?:\d{1,3}%\||/|[A-Z]:\\)")
+_SPEAKS = re.compile(r"(?i)\s*(?:i|we|my|our|hi|hello|hey)\b[ ,]")
+"""How a person begins a sentence that may hold a colon."""
 _WORDS, _SHARE = 6, 0.6
 _CODE = re.compile(
     r"\s*(?:[#$>%@{}()\[\]\\|]|-{1,2}\w|(?:import|from|def|class|if|elif|else|for|while|return|raise|"
@@ -253,6 +261,7 @@ def _is_post(lines: Sequence[str]) -> bool:
 def _is_a_persons(line: str) -> bool:
     """True for a line that no program wrote: it begins like none, and most of its words are plain."""
     announces = line.rstrip().endswith(":") and _plain(line.split()) >= _WORDS
+    announces = announces or _SPEAKS.match(line) is not None
     if (
         (_NO_PERSON.match(line) and not announces)
         or _OF_PROGRAM.search(line)

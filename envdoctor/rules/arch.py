@@ -78,7 +78,7 @@ def _supposed_fault(view: View, gpu: Gpu, row: tables.TorchCapabilityRow) -> _Fa
         return None
     if not symptoms(view, "SYM-NO-KERNEL-IMAGE", "SYM-NO-BINARY"):
         return _told_fault(view, gpu, row)
-    if symptoms(view, "SYM-FA-CUTLASS-ARCH") or not (row.cuda_below or row.variant):
+    if symptoms(view, "SYM-FA-CUTLASS-ARCH", "SYM-GGML-NO-KERNEL") or not (row.cuda_below or row.variant):
         return None
     why = f"the default wheels of torch {row.default} hold code for it, others do not"
     return _Fault(gpu, why, row, certainty=Certainty.LIKELY)

@@ -126,7 +126,7 @@ class _Course:
     def judged(self, finding: Finding, answered: frozenset[str]) -> Finding:
         """Return a finding as the run leaves it."""
         if finding.severity is not Severity.ERROR:
-            return finding
+            return replace(finding, severity=Severity.ERROR) if self._is_complained_of(finding) else finding
         if finding.id == UNEXPLAINED:
             end = self.end or self.cut
             well = end is not None and self._is_log() and 0 < end.line < self._ended
@@ -261,6 +261,13 @@ class _Course:
         """True where a person tells all lines that a finding explains, and none is shown."""
         met = [one for one in self._view.facts.symptoms if one.id in finding.explains]
         return bool(met) and all(IN_WORDS in one.captured for one in met)
+
+    def _is_complained_of(self, finding: Finding) -> bool:
+        """True for a warning about the very trouble that a person reports in words, beside no error line."""
+        met = [one for one in self._view.facts.symptoms if one.id in finding.explains]
+        told = all(IN_WORDS in one.captured or one.captured.get(MOOD) == "told" for one in met)
+        words = bool(met) and told and all(error.kind == "said" for error in self._view.facts.errors)
+        return finding.severity is Severity.WARNING and words and self._is_reported()
 
     def _is_reported(self) -> bool:
         """True where an error is shown, or a person tells that something failed and asks no mere question."""
