@@ -150,7 +150,8 @@ def turn_to(view: View, missing: Missing) -> str:
     version = view.version(missing.library)
     if version is not None:
         below = (one[1:].lstrip("=") for one in specifier_for(view, missing).split(",") if one[:1] in "<=")
-        later = any(version >= Version(one) for one in below if one)
+        own = Version(version.base_version)  # a pre-release of the bound is of its time
+        later = any(own >= Version(one) for one in below if one)
     else:
         later = gone
     return "Downgrade" if later else "Upgrade"

@@ -14,6 +14,7 @@ from envdoctor import lazy_re as re
 from envdoctor.commands import commands, install_commands, pip_install
 from envdoctor.facts import Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
 from envdoctor.matrix.interface_records import libraries_with, load_record, recorded_libraries
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.matrix.tables import RenameRow
@@ -209,7 +210,8 @@ def _owner(view: View, wanted: Wanted) -> str:
     """Return the distribution that is asked: of the module, the class or function, or the patch's name."""
     if wanted.module:
         name = distribution_of(view.matrix, wanted.module)
-        named = _is_known(view, name) or "-packages" in wanted.symptom.text or _is_elsewhere(wanted)
+        named = _is_known(view, name) or _is_named(view, wanted.module)
+        named = named or "-packages" in wanted.symptom.text or _is_elsewhere(wanted)
         return name if named else ""
     for owner in _names_of(wanted.owner):
         known = _known_to_have(view, libraries_with(view.matrix.folder, owner), owner.partition(".")[0])
@@ -232,10 +234,25 @@ def _known_to_have(view: View, libraries: Sequence[str], name: str) -> list[str]
 
 def _is_elsewhere(wanted: Wanted) -> bool:
     """True where the message names the asked module's file, in another project than the code that asks."""
+    root = _root_of(wanted)
+    return bool(root) and wanted.asker is not None and not wanted.asker.file.startswith(root)
+
+
+def _root_of(wanted: Wanted) -> str:
+    """Return the folder from which the asked module is imported, as the message tells it; empty for none."""
     match = _FILE.search(wanted.symptom.text)
     top = f"/{wanted.module.partition('.')[0]}/"
-    root = match[1].replace("\\", "/").partition(top)[0] if match else ""
-    return bool(root) and wanted.asker is not None and not wanted.asker.file.startswith(root)
+    return match[1].replace("\\", "/").partition(top)[0] if match else ""
+
+
+def _in_a_checkout(wanted: Wanted) -> Iterator[Remedy]:
+    """Yield what to do with a module that is imported from a source tree and from no installed release."""
+    root = _root_of(wanted)
+    if root and "-packages" not in root:
+        yield Remedy(
+            f"It is imported from {root}, a source tree and no installed release: check out there the version"
+            " that the asking code names; in an image, take another tag, in which both match."
+        )
 
 
 def _names_of(owner: str) -> Iterator[str]:
@@ -278,6 +295,12 @@ def _is_known(view: View, name: str) -> bool:
     return view.facts.distribution(name) is not None or package_facts(view, name) is not None
 
 
+def _is_named(view: View, module: str) -> bool:
+    """True for a module whose distribution a row tells, though its releases are not on record."""
+    top = module.partition(".")[0]
+    return any(row.module in (top, module) for row in view.matrix.rows(tables.ImportNameRow))
+
+
 def asking_package(view: View, frame: Frame | None) -> str:
     """Return the distribution in whose installed files a frame stands; empty for code of one's own."""
     if frame is None:
@@ -309,6 +332,7 @@ def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Re
     renamed = list(_renamed(view, wanted, owner))
     yield from renamed
     yield from _elsewhere(view, wanted, owner)
+    yield from _in_a_checkout(wanted)
     if wanted.lack is Lack.NAME and not asker and _never(view, wanted, owner):
         yield Remedy(
             f"Install what the code's own instructions name for {wanted.name}: the package that has it, or"

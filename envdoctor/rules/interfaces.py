@@ -54,17 +54,18 @@ def check_missing_interface(view: View) -> Iterable[Finding]:
         raise Skip("no import, attribute or argument error was pasted")
     seen: set[tuple[str, str]] = set()
     for missing in found:
-        if (missing.library, missing.what) not in seen:
-            seen.add((missing.library, missing.what))
+        told = (missing.library, missing.what.replace(".__init__()", "()"))
+        if told not in seen:
+            seen.add(told)
             if fork := laid_over(view, missing.library):
                 yield fork_finding(missing, fork, _history(missing, specifier_for(view, missing)))
             elif _is_hidden(view, missing):
                 if missing.sure:
                     yield _hidden_finding(view, missing)
             elif not is_contradicted(view, missing):
-                told = missing.symptom.id == TOLD and not tells_trouble(missing.symptom)
+                mild = missing.symptom.id == TOLD and not tells_trouble(missing.symptom)
                 finding = _finding(view, missing)
-                yield replace(finding, severity=Severity.WARNING) if told else finding
+                yield replace(finding, severity=Severity.WARNING) if mild else finding
             elif missing.sure and view.version(missing.library) is not None:
                 yield _stale_finding(view, missing)
             elif missing.wanted.lack is Lack.MEMBER and asks_itself(view, missing):
