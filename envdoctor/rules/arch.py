@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import commands, pip_install
+from envdoctor.commands import commands, install_commands, pip_install
 from envdoctor.facts import MOOD, REPORTED, ComputeCapability, Gpu, Observed, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.gpus import KnownGpu, find_gpu
-from envdoctor.matrix.torch_wheels import COMPANIONS, capability_row, generation, runs_on
+from envdoctor.matrix.torch_wheels import COMPANIONS, capability_row, default_wheel, generation, runs_on
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.ranges import version_satisfies
@@ -172,6 +172,7 @@ def _remedies(view: View, fault: _Fault) -> Iterator[Remedy]:
     if version is not None and version_satisfies(version, advice):
         text = f"Reinstall torch {version.public} from the default index: that build runs on this GPU."
         yield Remedy(text, pip_install(f"torch=={version.public}", options="--force-reinstall"))
+        yield from _of_the_same_cuda(view, fault)
     else:
         text = f"Install torch {advice}: its default wheels run on this GPU."
         yield Remedy(text, pip_install(f"torch{advice}"), {"torch": advice})
@@ -182,6 +183,23 @@ def _remedies(view: View, fault: _Fault) -> Iterator[Remedy]:
             commands("uv pip install {} --torch-backend={}", f"torch{wanted}", variant),
             {"torch": wanted.partition(",")[0]} if wanted.startswith(">=") and not _runs_below(row) else {},
         )
+
+
+def _of_the_same_cuda(view: View, fault: _Fault) -> Iterator[Remedy]:
+    """Offer the releases of which the default build, for the very CUDA that is here, holds the code."""
+    cuda, capability = view.torch_cuda.get(), fault.gpu.compute_capability
+    released = view.matrix.generated("torch").get("releases", {})
+    wheels = {version: default_wheel(view.matrix, version) for version in released}
+    having = [
+        version
+        for version, wheel in wheels.items()
+        if wheel and cuda and capability and wheel.cuda == str(cuda) and runs_on(wheel.arch_list, capability)
+    ]
+    if having:
+        pins = {"torch": f">={having[0]},<={having[-1]}"}
+        which = f"torch {having[0]} to {having[-1]}"
+        text = f"Or stay with CUDA {cuda}: the default builds of {which} hold code for it."
+        yield Remedy(text, install_commands(pins), pins)
 
 
 def _runs_below(row: tables.TorchCapabilityRow) -> bool:

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from packaging.version import Version
-
 from envdoctor import lazy_re as re
-from envdoctor.commands import commands, pip_install
+from envdoctor.commands import commands, install_commands, pip_install
 from envdoctor.errors import Unavailable
-from envdoctor.facts import CudaVersion, Observed, Symptom
+from envdoctor.facts import Observed, Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.matrix import tables
-from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, load_snapshot, parse_manylinux
+from envdoctor.matrix.snapshot import SDIST, File, Package, Snapshot, load_snapshot, parse_manylinux
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.no_packages import missed_as_a_name, of_a_module, of_python
 from envdoctor.rules.passed_over import not_offered, python_refused, refused_by, what_is_offered
-from envdoctor.rules.ranges import parse_version, range_satisfies, version_satisfies
+from envdoctor.rules.ranges import parse_specifier, parse_version, range_satisfies, version_satisfies
 from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
@@ -28,7 +25,6 @@ _PLATFORMS = {"linux": "linux", "windows": "win", "macos": "macosx"}
 _NARROW = "x86"
 """The architecture of a Python of 32 bits."""
 _SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
-_OLDEST_RECORDED = CudaVersion(11, 8)
 _FAILED = ("SYM-NO-MATCHING", "SYM-NO-VERSION-FOUND")
 _OF_UV = ("SYM-UV-LOCKED-NO-WHEEL", "SYM-UV-NONE-COMPATIBLE")
 """What uv says of one release, be it the Python or the platform that it has no wheel for."""
@@ -229,10 +225,7 @@ def _no_wheel(
                 commands("uv venv --python 3.{}", high),
                 {"python": pythons},
             ),
-            Remedy(
-                f"Take a {package.name} that has wheels for your Python, and what belongs to it.",
-                commands("envdoctor pin {}", package.name),
-            ),
+            _with_wheels(view, package, asked),
         ),
         certainty=Certainty.CERTAIN if isinstance(told, Observed) else Certainty.LIKELY,
         sources=(f"wheel:{package.name}",),
@@ -241,25 +234,65 @@ def _no_wheel(
     )
 
 
+def _with_wheels(view: View, package: Package, asked: str) -> Remedy:
+    """Offer the releases nearest to what was asked for that have wheels for the Python that is told."""
+    having, chosen = _for_python(view, package), _mask(package, asked.partition("+")[0])
+    text = f"Take a {package.name} that has wheels for this Python, and what belongs to it"
+    later = having >> chosen.bit_length() << chosen.bit_length() if chosen else 0
+    earlier = having & ((chosen & -chosen) - 1) if chosen else 0
+    if later:
+        release = package.versions[(later & -later).bit_length() - 1]
+        pins = {package.name: f">={release}"}
+    elif earlier:
+        release = package.versions[earlier.bit_length() - 1]
+        pins = {package.name: f"<={release}"}
+    else:
+        return Remedy(f"{text}.", commands("envdoctor pin {}", package.name))
+    return Remedy(f"{text}: {release} has.", install_commands(pins), pins)
+
+
+def _for_python(view: View, package: Package) -> int:
+    """Return the final releases that have wheels for the Python that is told; none where it is not told."""
+    python = parse_version(str(view.facts.environment.python.get()))
+    if python is None or python.major != 3:
+        return 0
+    snapshot, found = load_snapshot(view.matrix.folder), 0
+    for mask, files in package.file_groups():
+        if any(_is_for(snapshot, file, python.minor) for file in files if file.tag != SDIST):
+            found |= mask
+    return found & package.finals
+
+
+def _is_for(snapshot: Snapshot, file: File, minor: int) -> bool:
+    """True for a wheel that a Python 3 of that minor takes."""
+    python, abi, _ = snapshot.tags[file.tag].split("-")
+    match = _CPYTHON.match(python)
+    if match and (int(match[1]) > minor or (abi != "abi3" and int(match[1]) != minor)):
+        return False
+    asked = snapshot.python(file.python)[0] if file.python >= 0 else ""
+    return not asked or parse_specifier(asked).contains(f"3.{minor}.0")
+
+
 def _since(view: View, name: str) -> str:
     """Return from which release on a package has wheels for the Python that is told; empty where unknown."""
     package, python = package_facts(view, name), parse_version(str(view.facts.environment.python.get()))
-    if package is None or python is None or python.major != 3:
+    having = _for_python(view, package) if package else 0
+    if package is None or python is None or not having:
         return ""
-    snapshot, tag = load_snapshot(view.matrix.folder), f"cp3{python.minor}-"
-    masks = (
-        mask
-        for mask, files in package.file_groups()
-        if any(file.tag != SDIST and snapshot.tags[file.tag].startswith(tag) for file in files)
-    )
-    first = min(((mask & -mask).bit_length() for mask in masks), default=0)
-    if not first:
-        return ""
-    release = package.versions[first - 1]
+    release = package.versions[(having & -having).bit_length() - 1]
     return (
         f"Python 3.{python.minor} begin with {name} {release}: an index or mirror of before that, or an"
         f" older request, offers none (take Python 3.{python.minor - 1}, or a newer {name})"
     )
+
+
+def _earlier_python(view: View) -> Iterator[Remedy]:
+    """Offer the Python before the one that is told, for which earlier releases have wheels, too."""
+    python = parse_version(str(view.facts.environment.python.get()))
+    if python is not None:
+        minor = python.minor - 1
+        text = f"Where the index or request ends before those: make an environment with Python 3.{minor}."
+        yield Remedy(text, commands("uv venv --python 3.{}", minor), {"python": f"<3.{python.minor}"})
 
 
 def _middle_python(minors: frozenset[int]) -> Iterator[Remedy]:
@@ -328,6 +361,7 @@ def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -
             *_another_system(have, system),
             *_wide_python(view, bool(minors), system),
             *(_middle_python(minors) if may_lack else _newer_system(have, system)),
+            *(_earlier_python(view) if since and view.facts.host.arch.get() != _NARROW else ()),
             Remedy(
                 "See which Python and which index pip uses.",
                 ("python -VV", "pip --version", "pip config list"),
@@ -392,6 +426,7 @@ def _no_such_version(package: Package, asked: str, symptom: Symptom) -> Finding:
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
             *_from_source(package.name, asked),
+            *_nearest_release(package, asked),
             Remedy(
                 "Let the solver choose a version that exists.", commands("envdoctor pin {}", package.name)
             ),
@@ -413,58 +448,15 @@ def _from_source(name: str, asked: str) -> Iterator[Remedy]:
         )
 
 
-def check_variant_index(view: View) -> Iterable[Finding]:
-    """Find a CUDA variant of torch that PyTorch's own index does not have for that release."""
-    seen = [s for s in view.facts.symptoms if s.id in _FAILED and s.captured.get("name") == "torch"]
-    asked = [s.captured["variant"] for s in view.facts.symptoms if s.id == "SYM-INDEX-VARIANT"]
-    if not seen:
-        raise Skip("no failed installation of torch was pasted")
-    release, _, local = seen[0].captured.get("specifier", "").removeprefix("==").partition("+")
-    variant = local or (asked[0] if asked else "")
-    version = parse_version(release)
-    if not re.fullmatch(r"cu\d{3}", variant) or version is None:
-        raise Skip("no release and variant were asked for")
-    offered = _variants_of(view, version)
-    if variant in offered or not offered or CudaVersion.parse(variant) < _OLDEST_RECORDED:
+def _nearest_release(package: Package, asked: str) -> Iterator[Remedy]:
+    """Offer the release next below what was asked for, or the first where all are newer."""
+    wanted = parse_version(asked.lstrip("=").strip()) if asked.startswith("==") else None
+    finals = [v for place, v in enumerate(package.versions) if package.finals >> place & 1]
+    if wanted is None or wanted.is_devrelease or not finals:
         return
-    newest = max(offered, key=CudaVersion.parse)
-    yield Finding(
-        id="TORCH-VARIANT-NONE",
-        severity=Severity.ERROR,
-        summary=f"PyTorch publishes no {variant} build of torch {version}: there are {', '.join(offered)}",
-        cause="Each torch release is built for two or three CUDA versions; any driver at least as new runs "
-        "them, and the toolkit installed on the machine need not be the same.",
-        evidence=(Evidence(seen[0].id, seen[0].text, seen[0].source),),
-        remedies=(
-            Remedy(
-                f"Install the {newest} build.",
-                commands(
-                    "pip install torch=={} --index-url https://download.pytorch.org/whl/{}",
-                    version.public,
-                    newest,
-                ),
-            ),
-            Remedy(
-                "Let uv choose by the driver.",
-                commands("uv pip install torch=={} --torch-backend=auto", version.public),
-            ),
-        ),
-        certainty=Certainty.CERTAIN,
-        sources=("https://github.com/pytorch/pytorch/blob/main/RELEASE.md",),
-        explains=(seen[0].id,),
-        prior=0.9,
-    )
+    below = [one for one in finals if (version := parse_version(one)) and version < wanted]
+    pins = {package.name: f"=={below[-1] if below else finals[0]}"}
+    yield Remedy("Take the release that comes nearest.", install_commands(pins), pins)
 
 
-def _variants_of(view: View, version: Version) -> list[str]:
-    rows = view.matrix.rows(tables.TorchVariantRow)
-    found = {row.variant for row in rows if version_satisfies(version, row.torch)}
-    return sorted((name for name in found if name.startswith("cu")), key=CudaVersion.parse)
-
-
-RULES = (
-    Rule("PYTHON-NO-WHEEL", "what was asked for has a wheel for this Python", check_wheels),
-    Rule(
-        "TORCH-VARIANT-NONE", "PyTorch's index has the CUDA variant that was asked for", check_variant_index
-    ),
-)
+RULES = (Rule("PYTHON-NO-WHEEL", "what was asked for has a wheel for this Python", check_wheels),)
