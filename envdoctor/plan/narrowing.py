@@ -1,4 +1,4 @@
-"""A remedy's pins, held to what the packages that stay ask for as well."""
+"""A remedy's pins, held to what the packages that stay ask for as well, and to the torch that stays."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.findings import Remedy
 from envdoctor.matrix import Matrix
 from envdoctor.rules.calendar import finals
+from envdoctor.rules.conditions import judge
+from envdoctor.rules.pairs import pairs_of
 from envdoctor.rules.ranges import parse_specifier, parse_version
 from envdoctor.rules.requirements import Asked
 from envdoctor.rules.view import View
 from envdoctor.values import replace
 
 _ASKS_FOR_THE_NEWEST = ("-U", "--upgrade")
+_ANY = (ANY, ">=0")
+"""Pins that leave the release open."""
+BUILT_FOR_ONE = ("torchvision", "torchaudio", "torchcodec", "xformers")
+"""What installs, or works, with the one torch that a release was built for."""
 
 
 def is_plain(remedy: Remedy) -> bool:
@@ -54,10 +60,38 @@ class Neighbours:
 
         What nothing in its range suits moves along with it, and is left to the solver.
         """
+        remedy = self._of_torch(remedy)
         if not is_plain(remedy):
             return remedy
         pins = {name: self._narrowed(name, spec, remedy.pins) for name, spec in remedy.pins.items()}
         return remedy if pins == remedy.pins else replace(remedy, pins=pins, commands=install_commands(pins))
+
+    def _of_torch(self, remedy: Remedy) -> Remedy:
+        """Return a remedy that names the release of what is built for one torch, where that torch stays.
+
+        A plain `pip install xformers` brings the newest, and its torch.
+        """
+        lines = [line for line in remedy.commands if line.startswith("pip install ") and " --" not in line]
+        told = {word for line in lines for word in _words(line)}
+        if any(word == "torch" or word.startswith("torch=") for word in told):
+            return remedy
+        bare = [name for name in BUILT_FOR_ONE if name in told and remedy.pins.get(name, ANY) in _ANY]
+        bare += [name for name in BUILT_FOR_ONE if remedy.pins.get(name) in _ANY and name not in bare]
+        fitting = {name: pin for name in bare if (pin := self._pair(name))}
+        if not fitting:
+            return remedy
+        pins = {**remedy.pins, **fitting}
+        if is_plain(remedy):
+            return replace(remedy, commands=install_commands(pins), pins=pins)
+        commands = tuple(_pinned(line, fitting) if line in lines else line for line in remedy.commands)
+        return replace(remedy, commands=commands, pins=pins)
+
+    def _pair(self, name: str) -> str:
+        """Return the releases of a package that are built for the torch that is told; empty where unknown."""
+        view = self._view
+        told = view.version("torch")
+        pairs = pairs_of(view.matrix, name) if told and not told.is_prerelease else ()
+        return next((p.versions for p in reversed(pairs) if judge(view, "torch", p.torch).holds), "")
 
     def _narrowed(self, name: str, specifier: str, pins: Mapping[str, str]) -> str:
         asking = () if name in NOT_PACKAGES else self._asked.get(normalise(name), ())
@@ -68,6 +102,10 @@ class Neighbours:
             if owner not in pins and held and held != left:
                 left, specifier = held, merged(specifier, asked)
         return specifier
+
+
+def _pinned(line: str, pins: Mapping[str, str]) -> str:
+    return " ".join(f'"{word}{pins[word]}"' if word in pins else word for word in line.split(" "))
 
 
 def _takes(specifier: str, version: str) -> bool:

@@ -27,6 +27,8 @@ UNTOLD = ("SYM-UNDEFINED-BARE", "SYM-UNDEFINED-SAID")
 """Lines that tell of a missing symbol and leave its name out."""
 _OWNED = {"SYM-ABI-FLASH-ATTN": "flash-attn", "SYM-ABI-VLLM": "vllm"}
 _ANY, _UNNAMED = "ABI-EXTENSION", "an extension"
+_BACKSLASH = chr(92)
+"""What parts the folders of a path on Windows."""
 _FOLDER = re.compile(r"(?:site|dist)-packages[/\\](\w{2,60})[/\\]")
 _CUDAS = re.compile(r"(?:cu|nv|nccl)[A-Za-z]")
 """How the names begin that the driver, CUDA's libraries and NCCL export: they are none of torch's."""
@@ -106,7 +108,8 @@ def _path(view: View, symptom: Symptom) -> str:
     symbol = symptom.captured.get("symbol")
     errors = [error for error in view.facts.errors if symbol and symbol in error.text]
     asked = (f"{frame.file} {frame.code}" for error in errors for frame in error.frames[-1:])
-    return " ".join((symptom.captured.get("lib", ""), symptom.text, *(e.text for e in errors), *asked))
+    told = " ".join((symptom.captured.get("lib", ""), symptom.text, *(e.text for e in errors), *asked))
+    return f"{told} {told.replace(_BACKSLASH, '/')}" if _BACKSLASH in told else told
 
 
 def _package_at(view: View, seen: Sequence[Symptom]) -> str:

@@ -41,6 +41,7 @@ _TROUBLE = re.compile(
 _NOT_TOLD = re.compile(
     r"(?i)\brequires?\b|\bdepends? on\b|\bbut you have\b|compiled using|"
     r"\bplease (?:install|upgrade|update)\b|\bno matching (?:distribution|wheel)\b|"
+    r"\bis not compatible with this version of\b|"
     r"\bcould not find a version\b|\bfailed to (?:download|build|fetch)\b[^`\n]{0,12}`"
 )
 """Sentences of installers and libraries, which blame no release for what happened."""

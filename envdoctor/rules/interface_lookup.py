@@ -19,7 +19,7 @@ from envdoctor.matrix.interface_records import (
 )
 from envdoctor.rules.asked import Lack, Wanted
 from envdoctor.rules.calendar import standing_on_none
-from envdoctor.rules.ranges import range_satisfies
+from envdoctor.rules.ranges import parse_version, range_satisfies
 from envdoctor.rules.standard_modules import standard_members
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass, replace
@@ -416,6 +416,7 @@ def is_contradicted(view: View, missing: Missing) -> bool:
 
 def specifier_for(view: View, missing: Missing) -> str:
     """Return the releases that have what is missed, the range nearest to what is installed (PEP 440)."""
-    version = view.version(missing.library)
+    told = view.version_text(missing.library) or ""
+    version = parse_version(told.removeprefix("==").removesuffix(".*"))
     versions, spans = list(missing.record.versions), [list(span) for span in missing.spans]
     return specifier_of(versions, spans, version.public if version else None)

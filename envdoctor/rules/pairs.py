@@ -19,6 +19,8 @@ from envdoctor.rules.view import View, captured, explained, installed, quoted, s
 from envdoctor.values import dataclass
 
 SIGNATURES = {"xformers": ("SYM-XFORMERS-BUILD",), "torchvision": ("SYM-TORCHVISION-NMS",)}
+_LOADS = {"torchcodec": ("SYM-TORCHCODEC-LOAD",)}
+"""Lines that a wrong pair is one cause of."""
 _ENDED = {"xformers": ("SYM-XFORMERS-NO-OPERATOR", "SYM-XFORMERS-NO-CUDA")}
 """What a run ends in that such a line announced."""
 _ANOTHER = "another torch"
@@ -63,7 +65,9 @@ def check_pair(package: str, view: View) -> Iterable[Finding]:
         return  # what is listed fits, and no message tells of another pair
     if fits is None and not seen:
         raise Skip(f"the torch that this {package} was built for, or the installed one, is not told")
-    yield _finding(view, package, pair, seen)
+    yield _finding(
+        view, package, pair, seen or (symptoms(view, *_LOADS.get(package, ())) if fits is False else ())
+    )
 
 
 def _is_wish(view: View, name: str) -> bool:
@@ -105,7 +109,7 @@ def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Sympt
         "(undefined symbols, missing operators, or features switched off).",
         evidence=(*installed(view, package), *torch_build(view), *quoted(seen)),
         remedies=(
-            *pair_remedies(view, package),
+            *pair_remedies(view, package, _bare(told or "")),
             *(_XFORMERS_REMEDIES if package == "xformers" and seen else ()),
         ),
         certainty=Certainty.CERTAIN if (told and unlike) or apart else Certainty.LIKELY,
@@ -168,8 +172,11 @@ def _same_minor(spec: str) -> str:
     return f"=={version.major}.{version.minor}.*"
 
 
-def pair_remedies(view: View, package: str) -> Iterator[Remedy]:
-    """Yield both ways to a fitting pair: another version of the package, or the torch it was built for."""
+def pair_remedies(view: View, package: str, told: str = "") -> Iterator[Remedy]:
+    """Yield both ways to a fitting pair: another version of the package, or the torch it was built for.
+
+    `told` is that torch as a message names it, where the release of the package is not known.
+    """
     fitting = [p for p in pairs_of(view.matrix, package) if judge(view, "torch", p.torch).holds]
     if fitting and judge(view, package, fitting[-1].versions).holds is not True:
         pair = fitting[-1]
@@ -179,8 +186,10 @@ def pair_remedies(view: View, package: str) -> Iterator[Remedy]:
             {package: pair.versions},
         )
     pair_now = installed_pair(view, package)
-    if pair_now is not None and judge(view, "torch", pair_now.torch).holds is not True:
-        spec = pair_now.torch
+    built = parse_version(told) if pair_now is None else None
+    named = f"=={built.public}" if built and not built.is_prerelease else ""
+    spec = pair_now.torch if pair_now else named
+    if spec and judge(view, "torch", spec).holds is not True:
         yield Remedy(
             f"Install the torch that this {package} was built for: {_bare(spec)}.",
             pip_install(f"torch{spec}"),

@@ -10,6 +10,7 @@ Levels, first to last:
              its own request, at most STALE_CAP, so that one hopeless package cannot outweigh the rest;
              with least-change, of what changes;
 3. VARIANT   builds from PyTorch's own index, so that the default index is preferred when it serves as well;
+             of those the one for the CUDA of the torch that is installed;
 4. NEWEST    days behind and releases behind, uncapped, of what was asked for, and of torch, which decides
              what the card can do, whoever needs it;
 5. FRESH     the same of everything else; of torch's CUDA libraries, which follow it, only whether they are
@@ -53,6 +54,9 @@ ANOTHER_MAJOR = 4
 WINDOWS = (0, 180, STALE_CAP)
 """Days of staleness searched first; a wider search follows unless the answer found proves it needless."""
 
+OTHER_VARIANT = 2
+"""What a build for another CUDA than the one that stands there weighs: the driver may not take it."""
+
 Cost = tuple[int, int, int, int, int]
 STALE_PLACE = LEVELS.index(STALE)
 """Where a `Cost` holds the staleness."""
@@ -78,7 +82,7 @@ class Policy:
         behind_by = days + releases
         newest = 0 if kept else min(behind_by, 1) if runtime and not asked else behind_by
         newest += RUNTIME_CHANGE if changed and runtime else 0
-        variant = int(node.variant(bit) is not None and not kept)
+        variant = 0 if kept else _of_an_index(node, bit)
         return (
             _moved(node, bit) if changed and not runtime else 0,
             stale,
@@ -105,6 +109,15 @@ def _moved(node: Node, bit: int) -> int:
     major = ANOTHER_MAJOR if major_of(versions[place]) != major_of(versions[stood]) else 0
     back = GOING_BACK + ONE_CHANGE * years_back(node, bit) if place < stood else 0
     return ONE_CHANGE + far + major + back
+
+
+def _of_an_index(node: Node, bit: int) -> int:
+    """Return what a build from an index of its own weighs: less for the CUDA that stands there."""
+    label = node.variant(bit)
+    if label is None:
+        return 0
+    stood = node.variant(node.installed.bit_length() - 1) if node.installed else None
+    return OTHER_VARIANT if stood is not None and label != stood else 1
 
 
 def years_back(node: Node, bit: int) -> int:
