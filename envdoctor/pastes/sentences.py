@@ -12,7 +12,7 @@ from envdoctor.pastes.warned import LEAST, is_logged
 from envdoctor.patterns import row_pattern
 
 _NO_PERSON = re.compile(
-    r"\s*(?:[|+$>({\[\"'<@`#]|\d{2,4}[-:/. ]|[A-Z]{4,8}\b|(?:INFO|WARN|DEBUG)|"
+    r"\s*(?:[|+$>({\[\"'<@#]|```|`[^`]{0,400}(?:`\W{0,4}|)$|\d{2,4}[-:/. ]|[A-Z]{4,8}\b|(?:INFO|WARN|DEBUG)|"
     r"(?:[*-] )?\w[\w .()?/-]{0,60}:(?: |$)|\S+==|.{0,40}\.{4}|"
     r"[IWEF]\d{4} \d\d:\d\d:\d\d|raise [A-Z]\w+\(|def \w+\(|except [A-Z]\w+|"
     r"Copy-and-paste the text|Checking that the|During handling of|The above exception)"
@@ -71,6 +71,8 @@ _REPORTS = re.compile(
     r"produc|appear|exist|generat|stop|answer|match|releas|giv)\w{0,3}\b|"
     r"\b(?:is|are|was|were|runs?|running|became|becomes|seems?) (?:\w{1,12} ){0,2}(?:slow(?:er)?|wrong|"
     r"incorrect|worse)\b|"
+    r"\bcaus\w{1,3} [^.?!]{0,40}?\bto (?:crash|freeze|hang|reboot|restart|die|fail)\b|"
+    r"^\W{0,4}crash(?:es|ed)? (?:with|when|while|on|at|during|after|in)\b|"
     r"\bslower (?:than|on)\b|\b(?:low|poor|bad|weird|strange|terrible) (?:\w{1,12} ){0,2}performance\b|"
     r"\b(?:generation|output|model|answer) (?:\w{1,12} )?(?:loops|repeats)\b|"
     r"\bnever (?:stop|end|finish|return|start)(?:s|ed|es)?\b|"

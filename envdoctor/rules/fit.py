@@ -62,6 +62,11 @@ class WeightsOnCard:
     card_bytes: int
 
     @property
+    def quantised(self) -> bool:
+        """True where a weight takes less than two bytes already."""
+        return self.bytes_each < 2
+
+    @property
     def needed(self) -> float:
         """Bytes of weights on each card."""
         return self.parameters * self.bytes_each / self.shards
@@ -109,6 +114,15 @@ def check_weights(view: View) -> Iterable[Finding]:
     )
 
 
+_PLAINLY = "quantise or shard them (more cards under data parallel lower nothing)"
+_IN_BITS = (
+    "they are quantised already (QLoRA): shorter rows (max_length, cutoff_len, max_seq_length) or a larger"
+    " card help; FSDP and ZeRO-3 shard them only where bnb_4bit_quant_storage is the compute dtype, ZeRO-2"
+    " and its offload never"
+)
+"""What makes room beside weights: https://huggingface.co/docs/peft/accelerate/deepspeed."""
+
+
 def _no_room(weights: WeightsOnCard) -> str:
     return (
         f"{weights.model} cannot fit: weights alone take {weights.needed / GIB:.0f} GiB on each card of"
@@ -121,7 +135,7 @@ def _little_room(weights: WeightsOnCard) -> str:
     return (
         f"the weights of {weights.model} take {weights.needed / GIB:.1f} of the card's"
         f" {weights.card_bytes / GIB:.0f} GiB: {left:.1f} GiB are left for the CUDA context, activations,"
-        " adapters or the KV cache; quantise or shard them (more cards under data parallel lower nothing)"
+        f" adapters or the KV cache; {_IN_BITS if weights.quantised else _PLAINLY}"
     )
 
 
