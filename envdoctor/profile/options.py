@@ -160,13 +160,13 @@ def _optimizers(work: Workload, base: Choice) -> tuple[str, ...]:
 def _batches(work: Workload, choice: Choice, sizes: Sizes) -> Iterator[Choice]:
     """Yield every split of the wanted global batch into micro batch and accumulation, largest batch first.
 
-    One that nobody asked for may be a little larger, for a micro batch that does not divide it.
+    One that nobody asked for may be up to half as large again, for a micro batch that does not divide it.
     """
     wanted = global_batch(work, choice)
     if wanted % choice.gpus:
         return
     each = wanted // choice.gpus
-    most = each if work.global_batch or choice.num_generations else each + each // 4
+    most = each if work.global_batch or choice.num_generations else each + each // 2
     alone = _alone(work)
     for batch in sizes(range(each, 0, -1)):
         steps = 1 if alone and not work.global_batch else -(-each // batch)
