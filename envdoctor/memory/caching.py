@@ -69,7 +69,8 @@ where the slot's block is given back."""
 
 class Part(NamedTuple):
     """A script's large requests, of which `given` slots were filled by others and `kept` are not given back;
-    and what its small ones come to: shares that slots hold, and what is taken then and at most."""
+    and what its small ones come to: shares that slots hold, and what is taken then and at most. Segments
+    of no more than `total` granules are taken for it, where it is not widened."""
 
     events: Events
     given: tuple[int, ...]
@@ -77,6 +78,7 @@ class Part(NamedTuple):
     shares: tuple[tuple[int, Block], ...]
     live: int
     most: int
+    total: int
     led: dict[Hashable, Led]
     widths: dict[float, Requests]
 
@@ -88,7 +90,7 @@ class Part(NamedTuple):
         return found
 
 
-def requests_of(events: Events, widened: float) -> Requests:
+def requests_of(events: Iterable[tuple[int, int]], widened: float) -> Requests:
     """Return events of large blocks as they are served."""
     found = []
     for slot, size in events:
@@ -135,7 +137,8 @@ class Script:
         gone = [slot for slot, size in large if not size]
         given = tuple(slot for slot in gone if slot not in taken)
         kept = tuple(taken.difference(gone))
-        return Part(tuple(large), given, kept, tuple(own.items()), live, most, {}, {})
+        total = sum(whole_of(size) for _, size in large if size)
+        return Part(tuple(large), given, kept, tuple(own.items()), live, most, total, {}, {})
 
 
 @lru_cache(maxsize=512)
@@ -147,6 +150,11 @@ def script_of(events: Events) -> Script:
 def granules(size: int) -> int:
     """Return what a request of so many bytes is rounded to."""
     return -(-size // GRANULE)
+
+
+def whole_of(size: int) -> int:
+    """Return the granules of the segment that is taken for a large request."""
+    return SHARED_SEGMENT if size < SHARED else -(-size // LARGE_STEP) * LARGE_STEP
 
 
 def shared(most: int) -> int:
@@ -207,7 +215,17 @@ class CachingAllocator:
     def take(self, *sizes: int) -> list[Block]:
         """Return the blocks that serve requests of so many bytes."""
         blocks = [0] * len(sizes)
-        self._in_order(enumerate(map(granules, sizes)), blocks)
+        events = tuple(enumerate(map(granules, sizes)))
+        if self.room < inf:
+            self._in_order(events, blocks)
+            return blocks
+        for slot, size in events:
+            if 0 < size <= SMALL:
+                blocks[slot] = SHARE[size]
+                self.live += SHARE[size]
+        self.most = max(self.most, self.live)
+        if not self.settled:
+            self._serve(requests_of([event for event in events if event[1] > SMALL], self._widened), blocks)
         return blocks
 
     def give(self, *blocks: Block) -> None:
@@ -288,7 +306,8 @@ class CachingAllocator:
         """
         part = script.part(blocks)
         most = max(self.most, self.live + part.most)
-        if self.room < inf and not self.settled and shared(most) > self.small:
+        limited = self.room < inf and not self.settled
+        if limited and shared(most) > self.small and self.large + shared(most) + part.total > self.room:
             self._in_order(script.events, blocks)  # what small ones took before decides what is given back
             return
         self.most = most
@@ -298,7 +317,7 @@ class CachingAllocator:
         if self.settled:
             return
         free = self._large
-        if len(free) > FEW or len(part.events) < MANY:
+        if limited or len(free) > FEW or len(part.events) < MANY:
             self._serve(part.requests(self._widened), blocks)
             return
         near = [(block & PLACE, block >> PLACES, n) for n, block in enumerate(free)]
@@ -359,7 +378,7 @@ class CachingAllocator:
         return marks
 
     def _segment(self, size: int) -> Block:
-        whole = SHARED_SEGMENT if size < SHARED else -(-size // LARGE_STEP) * LARGE_STEP
+        whole = whole_of(size)
         if self.large + self.small + whole > self.room:
             self.release()
             if self.large + self.small + whole > self.room:
