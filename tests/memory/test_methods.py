@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from envdoctor.cli import main
+from envdoctor.memory import find_shape
+from envdoctor.memory.caching import allocator_of
 from envdoctor.memory.layout import Elements
 from envdoctor.memory.optimizer import find_optimizer, optimizers, state_bytes
+from envdoctor.memory.stepping import step_through, steps_in_python
 
 STACK = ["--stack", "torch=2.11.0", "--format", "json"]
 MODEL = ["--model", "llama-3.2-1b", "--batch", "1", "--seq", "256"]
@@ -207,3 +210,23 @@ def test_adapters_on_weights_in_other_bits_are_uncertain(
     assert "weights stored as aqlm" in answer["uncertain"]
     codes = 2 * TABLE + 16 * ((LAYER - 2 * 2048) / 4 + 7 * (1 << 20))  # and a codebook of each matrix
     assert parts(answer)["weights"] == pytest.approx(codes, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "name", ["adafactor", "galore_adamw", "apollo_adamw", "muon", "adam_mini", "adamw_torch"]
+)
+def test_a_step_leaves_nothing_but_the_states_that_the_first_one_makes(name: str) -> None:
+    optimizer, shape = find_optimizer(name), find_shape("qwen2.5-0.5b")
+    trained = ((Elements.of(896, 4864, "up"), 2), (Elements.of(4864, 896, "down"), 2), (896, 2))
+    heights = []
+    for first in (True, False):
+        step = step_through(optimizer, shape, trained, 0, first, -1)
+        heap = allocator_of(True)
+        blocks = [0] * step.slots
+        heap.play(step.events, blocks)
+        heap.give(*(blocks[slot] for slot in step.states))
+        assert bool(step.states) is first
+        assert (heap.live, heap.free) == (0, (0,))  # all lies in what is left at the end
+        heights.append(heap.reserved)
+    assert heights[0] > 0
+    assert (heights[1] > 0) is steps_in_python(optimizer)

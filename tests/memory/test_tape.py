@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
-from envdoctor.memory.caching import TOUCHED, Events, Script, allocator_of
+from envdoctor.memory.caching import (
+    TOUCHED,
+    Block,
+    CachingAllocator,
+    Events,
+    OutOfRoom,
+    Script,
+    allocator_of,
+)
 from envdoctor.memory.tape import Tape, rounded
 
 
@@ -69,7 +78,7 @@ def test_layers_that_are_led_as_before_lie_where_they_would(growing: bool, widen
             frames = [[*heap.take(*INPUTS), *[0] * len(script.events)] for heap in heaps]
             known = sum(len(part.led) for part in script.parts.values())
             heaps[0].perform(script, frames[0])
-            heaps[1]._in_order(script.events, frames[1])
+            serve_each(heaps[1])(script, frames[1])
             followed += known == sum(len(part.led) for part in script.parts.values()) > 0
             stays = sorted(
                 {slot for slot, size in script.events if size}
@@ -84,6 +93,34 @@ def test_layers_that_are_led_as_before_lie_where_they_would(growing: bool, widen
             led, played = heaps
             assert (led.reserved, led.live, led.free) == (played.reserved, played.live, played.free)
     assert followed > 100
+
+
+def test_on_a_full_card_a_script_is_served_as_its_requests_one_by_one() -> None:
+    lot, full, through = random.Random(2911), 0, 0
+    for _ in range(40):
+        script, room = Script(drawn_events(lot)), lot.randrange(60 << 20, 130 << 20)
+        heaps = allocator_of(False, room=room), allocator_of(False, room=room)
+        told = []
+        for heap, serve in zip(heaps, (heaps[0].perform, serve_each(heaps[1])), strict=True):
+            try:
+                for _ in range(3):
+                    serve(script, [*heap.take(*INPUTS), *[0] * len(script.events)])
+                told.append((heap.reserved, heap.live, heap.free))
+            except OutOfRoom:
+                told.append(None)
+        assert told[0] == told[1]
+        full, through = full + (told[0] is None), through + (told[0] is not None)
+    assert min(full, through) > 5
+
+
+def serve_each(heap: CachingAllocator) -> Callable[[Script, list[Block]], None]:
+    """Return what serves a script's requests as that many scripts."""
+
+    def serve(script: Script, blocks: list[Block]) -> None:
+        for event in script.events:
+            heap.play((event,), blocks)
+
+    return serve
 
 
 INPUTS = (9 << 20, 3 << 20, 700_000)

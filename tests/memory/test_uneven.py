@@ -135,3 +135,17 @@ def test_of_plays_that_lie_far_apart_the_side_of_the_letter_counts(
         for n in (*taken, *[0] * (4 - len(taken)))
     )
     assert plays.highest(inf) == counts
+
+
+def test_a_play_that_passed_what_does_is_not_played_again_for_less() -> None:
+    plays, played = Plays(RUN, 0, False), []
+
+    def reserved(enough: float = inf) -> int:
+        played.append(enough)
+        return 12
+
+    plays.ways = (lambda: SimpleNamespace(reserved=reserved),) * 4  # type: ignore[assignment,return-value]
+    assert [plays.highest(10), plays.highest(11), plays.highest(10)] == [12, 12, 12]
+    assert played == [10]
+    assert plays.highest(20) == 12  # what passed less has to be played to its end
+    assert played == [10, 20, 20]
