@@ -43,7 +43,7 @@ class PackageNames:
             rf"(?i)(?<![A-Za-z0-9_./=@-])(?P<name>{choice})"
             r"(?P<between>[`*]{0,2}\s{0,2}(?:docker |image )?(?:with )?(?:custom )?(?:version|ver\.?|版本)?"
             r"\s{0,2}(?:==|-{1,2}>|=>|→|[=:@-]|is|at|是|为|는|은)?\s{0,2}[`*(\[v]{0,3})"
-            rf"(?P<version>(?:\d{{1,4}}\.\d{{1,9}}[\w.+]*))(?![\w%])"
+            rf"(?P<version>(?:\d{{1,4}}\.\d{{1,9}}[\w.+]*)(?: post\d{{1,2}}(?!\w))?)(?![\w%])"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from envdoctor import lazy_re as re
@@ -26,6 +26,16 @@ _KEPT = re.compile(
     r"BITSANDBYTES|DS_|DEEPSPEED|ACCELERATE|FLASH|XFORMERS|MAX_JOBS|OMP_|WORLD_SIZE|LOCAL_WORLD_SIZE|PYTHONNOUSERSITE|ROCR)"
 )
 _SECRET = re.compile(r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH")
+
+_ASKS_NVCC = re.compile(r"\W{0,4}(?:/bin/)?sh: (?:line )?(?:\d{1,4}: )?\S{0,80}nvcc: (?:command )?not found$")
+
+
+def asks_nvcc(lines: Sequence[str], index: int) -> bool:
+    """True for what the shell says above a report of SGLang's check_env, which asks nvcc for its version."""
+    asks = _ASKS_NVCC.match(lines[index].rstrip())
+    return bool(asks) and any(
+        line.lstrip("* ").startswith("Python: 3") for line in lines[index + 1 : index + 3]
+    )
 
 
 def parse_collect_env(paste: Paste) -> Iterator[Sighting]:

@@ -20,6 +20,8 @@ FRAMES = 400
 """Lines of a traceback that are read."""
 KEPT_FRAMES = 40
 MESSAGE_LINES = 12
+BESIDE = 12
+"""Spaces after which a line quotes no code any more: two lines of a terminal were joined."""
 ERRORS = 64
 """Errors kept of one paste: the last ones decide."""
 
@@ -56,6 +58,8 @@ _LOGGED = re.compile(
     r"[IWEF]\d{4} \d\d:\d\d:"
 )
 """How a logger's next line begins."""
+_GLOG = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ [\w.-]{1,60}:\d{1,5}\] ")
+"""What a C++ library's logger writes, whole lines by themselves."""
 _CODE = re.compile(r"^\s*(?:except|raise|return|if|elif|assert|class|def|import|from|#|with)\b")
 _EDITOR = "Exception has occurred: "
 _DIRECT = "The above exception was the direct cause"
@@ -197,6 +201,8 @@ def _traceback(lines: Sequence[str], start: int, prefix: str, header: int) -> _R
     for index in range(start, min(len(lines), start + FRAMES)):
         if HEADER in lines[index]:
             return None
+        if not prefix.strip() and _GLOG.match(lines[index]):
+            continue  # another thread's, in between
         line = _bare(lines[index], prefix)
         if frame := _frame(line):
             frames.append(frame)
@@ -205,7 +211,7 @@ def _traceback(lines: Sequence[str], start: int, prefix: str, header: int) -> _R
             frames[-1] = replace(frames[-1], code=arrow[1].strip()[:200])
             end = index
         elif frames and line.startswith("    ") and not _NUMBERED.match(line):
-            frames[-1] = replace(frames[-1], code=frames[-1].code or line.strip()[:200])
+            frames[-1] = replace(frames[-1], code=frames[-1].code or _quoted(line))
             end = index
         elif (match := _RAISED.match(line)) and (
             _is_exception(match[1]) or (frames and _ends_it(match[1], match[2], index - end))
@@ -255,9 +261,14 @@ def _ends_it(name: str, message: str | None, below: int) -> bool:
     return "." in name or _is_class(name)
 
 
+def _quoted(line: str) -> str:
+    """Return the code that a line below a frame quotes, without what stands beside it, as marks do."""
+    return line.strip().partition(" " * BESIDE)[0][:200]
+
+
 def _frame(line: str) -> Frame | None:
     if match := _FRAME.match(line):
-        return Frame(match[1].replace("**", ""), int(match[2]), (match[3] or "").strip())
+        return Frame(match[1].replace("**", ""), int(match[2]), "".join((match[3] or "").split()[:1]))
     if match := _HALF_FRAME.match(line):
         return Frame(match[1], 0, "")
     if ".py:" in line and (match := _BOXED_FRAME.match(line)):

@@ -227,6 +227,10 @@ def _recognised(paste: Paste, symptoms: Sequence[tables.SymptomRow]) -> list[Sig
         or one.pattern.tells
         or not all(informs(paste.lines[index]) for index in (one.line, *one.again))
     ]
+    if any("nvcc: " in one.text for one in found):
+        from envdoctor.pastes.collect_env import asks_nvcc
+
+        found = [one for one in found if not asks_nvcc(paste.lines, one.line)]
     if not is_program(paste.file_name):
         from envdoctor.pastes.moods import with_moods
 

@@ -53,6 +53,20 @@ def test_its_frames_keep_file_line_function_and_code(read: Read) -> None:
     assert frame.file.endswith("trl/trainer/sft_trainer.py")
 
 
+def test_what_other_threads_and_marks_print_into_a_traceback_is_no_part_of_it(read: Read) -> None:
+    logged = "E0528 06:32:54.247906 735017 tcp_transport.cpp:136] writeBody failed. Error: Bad address"
+    mixed = "\n".join(f"{logged}\n{line}" for line in LINES[:-1])
+    mixed = mixed.replace("self.calibrate()", f"self.calibrate(){' ' * 40}^^^^^^^")
+    found = next(error for error in read(mixed).errors if error.exception == "ValueError")
+    assert (found.text, len(found.frames)) == ("ValueError: the frobnicator is not calibrated", 2)
+    assert found.frames[-1].code == "self.calibrate()"
+
+
+def test_a_frame_that_a_title_puts_on_one_line_names_its_function_alone(read: Read) -> None:
+    title = '# File "/e/site-packages/trl/core.py", line 8, in end    super().end(), KeyError: 1'
+    assert read(title).errors[0].frames[0].function == "end"
+
+
 def test_rich_and_ipython_lay_tracebacks_out_their_way(read: Read) -> None:
     rich = """\
 ╭───────────── Traceback (most recent call last) ─────────────╮

@@ -29,6 +29,7 @@ GIB = 1 << 30
         ("torch: newer than 2.1.0 (exact unknown)", None, ">2.1.0"),
         ("torch: 2.1+", None, ">=2.1"),
         ("torch: latest", None, ""),
+        ("# It fails on torch 2.1.0 post2 since today", "2.1.0.post2", ""),
     ],
 )
 def test_versions_as_told(read, line, version, specifier):

@@ -36,3 +36,14 @@ def test_each_sentence_of_an_interpreter_is_read_by_its_row() -> None:
         identity, said = line.split("\t")
         told = diagnose_facts(parse_paste(said, "", MATRIX.lexicon), MATRIX, complete=False).findings
         assert any(identity in one.rows for one in told[:2]), (line, [one.id for one in told])
+
+
+@pytest.mark.parametrize(
+    ("below", "explained"),
+    [("Python: 3.11.10 (main, Oct  3 2024)\nCUDA available: True", False), ("ninja: build stopped", True)],
+    ids=["SGLang's check_env asks for a version", "a build wants it"],
+)
+def test_a_report_that_asks_nvcc_for_its_version_builds_nothing(below: str, explained: bool) -> None:
+    text = f"```\n/bin/sh: 1: /usr/local/cuda/bin/nvcc: not found\n{below}\nsglang: 0.3.6\n```\n"
+    told = diagnose_facts(parse_paste(text, "", MATRIX.lexicon), MATRIX, complete=False).findings
+    assert any("NVCC" in one.id for one in told) is explained
