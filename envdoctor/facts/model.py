@@ -194,6 +194,12 @@ class Distribution:
     requires: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
+    @property
+    def begun(self) -> str | None:
+        """The beginning of its version where no more is told: `2.2` of `==2.2.*`."""
+        told = self.specifier.removeprefix("==").removesuffix(".*")
+        return told if self.version is None and f"=={told}.*" == self.specifier else None
+
 
 @dataclass(frozen=True, slots=True)
 class Environment:

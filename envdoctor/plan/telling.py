@@ -65,7 +65,7 @@ def _unsolved(case: Case, course: Course) -> Iterator[Finding]:
 
 
 def _moves(case: Case, course: Course) -> Iterator[Move]:
-    old = {name: one.version for name, one in case.facts.environment.distributions.items()}
+    old = {name: one.version or one.begun for name, one in case.facts.environment.distributions.items()}
     yield from (Move(name, old.get(name), None) for name in course.gone)
     for name in sorted(course.versions, key=lambda n: (n not in old, n)):
         yield Move(name, old.get(name), course.versions[name])

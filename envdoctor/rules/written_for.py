@@ -52,6 +52,11 @@ class _Unmet:
     other: Distribution
     called: int
 
+    @property
+    def release(self) -> str:
+        """What is told of the other's release."""
+        return self.other.version or self.other.begun or self.other.specifier
+
 
 def written_for_finding(view: View, error: ErrorSeen) -> Finding | None:
     """Return which companion is of another release than the one that a package was written for."""
@@ -67,13 +72,13 @@ def written_for_finding(view: View, error: ErrorSeen) -> Finding | None:
         id=ID,
         severity=Severity.ERROR,
         summary=f"{told_release(view, by.name)} is written for {other.name}{demand.specifier}, and"
-        f" {other.version} is installed: {error.text[:240]}",
+        f" {unmet.release} is installed: {error.text[:240]}",
         cause=f"The metadata of {by.name} {by.version} name that range under its extra “{unmet.extra}”,"
         f" which no installer holds on to. Another release of {other.name} has other names, arguments and"
         " operators.",
         evidence=(
             Evidence("error", error.text, error.source),
-            Evidence(other.name, other.version or "", other.source),
+            Evidence(other.name, unmet.release, other.source),
             Evidence(by.name, by.version or "", by.source),
         ),
         remedies=(
@@ -163,7 +168,7 @@ def _raised(view: View, unmet: _Unmet) -> Iterator[Remedy]:
         final = package is not None and not package.prereleases >> package.position[version] & 1
         if final and asked and all(one.is_met_by(other) for one in asked):
             pins = {by.name: f">={version}"}
-            text = f"Or upgrade {by.name}: {version} takes {other.name} {other.version}."
+            text = f"Or upgrade {by.name}: {version} takes {other.name} {unmet.release}."
             yield Remedy(text, install_commands(pins), pins)
             return
-    yield Remedy(f"Or upgrade {by.name} to a release that was written for {other.name} {other.version}.")
+    yield Remedy(f"Or upgrade {by.name} to a release that was written for {other.name} {unmet.release}.")

@@ -11,7 +11,7 @@ from envdoctor.errors import Unavailable
 from envdoctor.facts import Facts
 from envdoctor.facts.names import normalise
 from envdoctor.matrix import Matrix
-from envdoctor.matrix.snapshot import SDIST, Package, load_snapshot
+from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, load_snapshot
 from envdoctor.solve.asking import options_of
 from envdoctor.solve.goal import Goal, Picks, holding, request_mask
 from envdoctor.solve.nodes import TORCH, Context, Node, Options
@@ -65,7 +65,8 @@ def mending_goal(facts: Facts, matrix: Matrix, demands: Demands) -> Goal:
     requests = tuple(Request(n, (), "" if s == "*" else s, "remedy") for n, s in demands.pins.items())
     target = supposed_target(facts, matrix)
     check_index_serves(target, matrix)
-    installed = {n: v for n, v in target.stack.versions.items() if n not in demands.gone}
+    told = {**dict(_begun(facts, load_snapshot(matrix.folder))), **target.stack.versions}
+    installed = {n: v for n, v in told.items() if n not in demands.gone}
     options = options_of(Asked(requests), allow_source=True)
     options = replace(options, labels=options.labels | _told_label(installed.get(TORCH)))
     limits = tuple(_told_limits(facts, _context(matrix, target, options, tuple(installed.items()))))
@@ -73,6 +74,19 @@ def mending_goal(facts: Facts, matrix: Matrix, demands: Demands) -> Goal:
     context = _context(matrix, target, options, tuple(installed.items()))
     context = _context(matrix, target, holding(context, demands.names), tuple(installed.items()))
     return Goal(context, requests, not demands.newest)
+
+
+def _begun(facts: Facts, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """Yield the newest release of what is told by its beginning alone (`torch 2.2`: one of 2.2.x)."""
+    for name, distribution in facts.environment.distributions.items():
+        package = snapshot.package(name) if distribution.begun else None
+        places = package.finals if package else 0
+        inside = [
+            version
+            for place, version in enumerate(package.versions if package else ())
+            if places >> place & 1 and f"{version}.".startswith(f"{distribution.begun}.")
+        ]
+        yield from ((name, version) for version in inside[-1:])
 
 
 @lru_cache(maxsize=4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 
 from envdoctor.commands import commands
 from envdoctor.errors import EnvdoctorError
@@ -63,10 +64,17 @@ def mend(facts: Facts, matrix: Matrix, demands: Demands) -> Remedy | NoRemedy:
             if found is not None and not _goes_far_back(goal, found):
                 break
         if found is not None:
-            return _remedy(goal, found, demands)
+            return _as_told(facts, _remedy(goal, found, demands))
     except EnvdoctorError as error:
         return NoRemedy(str(error))
     return NoRemedy("no set of versions satisfies the pins and leaves the rest in order")
+
+
+def _as_told(facts: Facts, remedy: Remedy) -> Remedy:
+    """Return a remedy that changes what is told by its beginning alone from that, not from one release."""
+    told = {name: one.begun for name, one in facts.environment.distributions.items() if one.begun}
+    changes = {name: (told.get(name, old), new) for name, (old, new) in remedy.changes.items()}
+    return replace(remedy, changes=changes)
 
 
 def _goes_far_back(goal: Goal, picks: Picks) -> bool:
