@@ -101,7 +101,7 @@ for statement in asked:
     root = statement.split()[1].split(".")[0]
     told.write(json.dumps([statement, "crashed"]) + chr(10))
     try:
-        if root in sys.stdlib_module_names: said = ""
+        if root in getattr(sys, "stdlib_module_names", ()): said = ""
         elif absent(statement.split()): said = "absent"
         else: exec(statement, {}); said = ""
     except BaseException:

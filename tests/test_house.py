@@ -88,7 +88,7 @@ DOORS = {"__init__", "__main__", "api", "cli", "door", "notebook", "serving"}
 ENGINES = {
     "httpx": {"fetch.py"},
     "pynvml": {"watch/cards.py"},
-    "clingo": {"solve/engine.py"},
+    "clingo": {"solve/clasp.py"},
     "rich": {"report/terminal.py"},
     "ClusterShell": {"fleet"},
     "ray": {"fleet"},

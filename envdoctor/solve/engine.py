@@ -1,4 +1,4 @@
-"""The one place that knows clingo: a problem becomes rules, an optimal or any model becomes picks.
+"""A problem becomes rules for clingo, an optimal or any model becomes picks.
 
 The rules are written without variables: to let clingo ground a program with them took longer than to solve
 it. What they say, each guarded part only while its guard is on:
@@ -15,13 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from envdoctor.errors import Unavailable
-from envdoctor.late import import_late
+from envdoctor.solve.clasp import Control
 from envdoctor.solve.policy import LEVELS, Policy
 from envdoctor.solve.problem import Demand, Problem, bits_of
-
-import_late("clingo", "traceback")
-
-import clingo  # noqa: E402
 
 SHORT, LONG = "bb,inc", "usc,oll,stratify"
 """Branch and bound, a third of the time where choices are few; core-guided, large weights first, for the
@@ -181,18 +177,10 @@ class Engine:
         told = Program(problem, policy, guards, edges)
         self.picks, self._needs, self._guards = told.picks, told.needs, told.active
         options = EXPLAIN if policy is None else ("--opt-mode=optN", "--models=0", "--configuration=handy")
-        self.control = clingo.Control([*options, "--warn=none"])
-        with self.control.backend() as backend:
-            for atoms, body in told.choices:
-                backend.add_rule(atoms, body, choice=True)
-            for atoms, body in told.rules:
-                backend.add_rule(atoms, body)
-            choices = filter(lambda some: len(some) > 1, self.picks.values())
-            for several, picks in enumerate(choices, told.atoms + 1):  # an atom is there once it is used
-                backend.add_weight_rule([several], 2, [(atom, 1) for atom in picks.values()])
-                backend.add_rule((), (several,))
-            for level, weights in told.costs.items():
-                backend.add_minimize(level, weights)
+        self.control = Control([*options, "--warn=none"])
+        several = [(*picks.values(),) for picks in self.picks.values() if len(picks) > 1]
+        apart = enumerate(several, told.atoms + 1)  # an atom is there once it is used
+        self.control.add(told.choices, told.rules, apart, told.costs.items())
 
     def best(self, alone: bool = False) -> dict[str, int] | None:
         """Return the picked candidate of each package of a best answer, or None when there is none.
@@ -206,18 +194,18 @@ class Engine:
 
     def _optimal(self, strategy: str, limit: str, alone: bool) -> tuple[list[dict[str, int]], bool]:
         """Return the first of the best answers, two with `alone`, and whether what was asked is told."""
-        self.control.configuration.solver.opt_strategy = strategy
-        self.control.configuration.solve.solve_limit = limit
+        self.control.configure("solver", "opt_strategy", strategy)
+        self.control.configure("solve", "solve_limit", limit)
         found: list[dict[str, int]] = []
-        with self.control.solve(yield_=True) as handle:
-            for model in handle:
-                if model.optimality_proven or not model.cost:  # where nothing costs, each is a best one
-                    found.append(self._read(model.is_true))
+        with self.control.search() as search:
+            for model in search.models():
+                if model.is_best:
+                    found.append(self._read(model.holds))
                     if not alone or len(found) > 1:
                         return found, True
-            if handle.get().interrupted:
+            if search.has("interrupted"):
                 raise Unavailable("the solver was interrupted")
-            return found, bool(handle.get().exhausted)
+            return found, search.has("exhausted")
 
     def _read(self, holds: Callable[[int], bool]) -> dict[str, int]:
         there = (name for name, need in self._needs.items() if holds(need))
@@ -227,5 +215,5 @@ class Engine:
         """Return whether those `guards` cannot all be on together, the others off."""
         on = frozenset(guards)
         assumptions = [literal if guard in on else -literal for guard, literal in self._guards.items()]
-        with self.control.solve(assumptions=assumptions, yield_=True) as handle:
-            return not handle.get().satisfiable
+        with self.control.search(assumptions) as search:
+            return not search.has("satisfiable")
