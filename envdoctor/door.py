@@ -26,19 +26,35 @@ def main() -> int:
     gc.enable()
     code = run()
     gc.freeze()  # or the interpreter looks through all of it for garbage, a twentieth of a short command
+    _leave(code)
     return code
+
+
+def _leave(code: int) -> None:
+    """End the process at once, where nothing is left to do but to take apart what it made."""
+    import atexit
+
+    if "threading" in sys.modules or atexit._ncallbacks():
+        return
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):
+        return  # the interpreter says so, as it says it for any program
+    os._exit(code)
 
 
 def import_without_more() -> None:
     """Import modules without one that each needs, which takes longer than the rest and is hardly ever asked.
 
-    argparse's texts stay English, as all of ours are. A diagnosis of a machine comes without urllib.
+    argparse's texts stay English, as all of ours are. Machines are diagnosed, and pins kept, without urllib.
     """
     from envdoctor.late import import_late
 
     late = [("dataclasses", "copy", "inspect"), ("argparse", "gettext")]
-    if "diagnose" not in sys.argv[1:2]:
+    if sys.argv[1:2] not in (["diagnose"], ["pin"]):
         late.append(("urllib.parse", "ipaddress"))
+    late.append(("pathlib", "ntpath", "urllib.parse"))
     for name, *needed in late:
         import_late(name, *needed)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import signal
 import stat
 import time
 from collections.abc import Iterator, Mapping
@@ -254,6 +253,8 @@ def _second_name(target: str) -> str | None:
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
     """Hold back the signals that end a process, for the moment of renaming."""
+    import _signal as signal  # type: ignore[import-not-found]  # what `signal` makes enums of, in a millisecond
+
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -9,9 +9,7 @@ from __future__ import annotations
 import errno
 import io
 import json
-import math
 import os
-import select
 import stat
 import time
 from pathlib import Path
@@ -20,6 +18,7 @@ from typing import Any, BinaryIO, NoReturn
 from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
 
+BYTE_ORDER_MARK = "\ufeff"
 MEBIBYTE = 1 << 20
 FIRST_BYTE_S = 5.0
 """How long a FIFO may lack a writer."""
@@ -110,7 +109,7 @@ def read_at_most(stream: BinaryIO, limit: int, name: str) -> bytes:
 def read_input_text(path: str | Path, limit: int = 16 * MEBIBYTE) -> str:
     """Return the text of a UTF-8 file; raises InputError naming the file."""
     try:
-        return read_input(path, limit).decode("utf-8-sig")
+        return read_input(path, limit).decode().removeprefix(BYTE_ORDER_MARK)
     except UnicodeDecodeError:
         raise InputError(f"{path}: cannot be read: not UTF-8") from None
 
@@ -134,7 +133,7 @@ def _no_number(text: str) -> NoReturn:
 
 def _finite(text: str) -> float:
     number = float(text)
-    if not math.isfinite(number):
+    if not abs(number) < float("inf"):
         raise ValueError("a number too large")
     return number
 
@@ -179,8 +178,10 @@ class _Patient(io.RawIOBase):
             try:
                 data = os.read(self._handle, len(buffer))
             except BlockingIOError:
+                from select import select
+
                 patience = NEXT_BYTE_S
-                select.select([self._handle], [], [], 1.0)
+                select([self._handle], [], [], 1.0)
             else:
                 if data or self._heard or not self._fifo:
                     self._heard = True

@@ -21,13 +21,18 @@ def _late(name: str):  # type: ignore[no-untyped-def]
     if name == "gettext":
         late.gettext = lambda text: text  # type: ignore[attr-defined]
         late.ngettext = lambda one, many, count: one if count == 1 else many  # type: ignore[attr-defined]
-    elif name == "traceback":
-        late.print_exception = lambda *told: __import__(name).print_exception(*told)  # type: ignore[attr-defined]
+    elif name == "urllib.parse":
+        late.quote_from_bytes = lambda *told: _attribute(name, "quote_from_bytes")(*told)  # type: ignore[attr-defined]
     else:
-        late.__getattr__ = lambda attribute: getattr(__import__(name), attribute)  # type: ignore[method-assign]
+        late.__getattr__ = lambda attribute: _attribute(name, attribute)  # type: ignore[method-assign]
     if name == "logging":
         late.getLogger = lambda *of: _late_logger(*of)  # type: ignore[attr-defined]
     return late
+
+
+def _attribute(name: str, attribute: str):  # type: ignore[no-untyped-def]
+    __import__(name)
+    return getattr(sys.modules[name], attribute)
 
 
 def _late_logger(*of: str):  # type: ignore[no-untyped-def]

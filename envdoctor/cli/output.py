@@ -65,10 +65,12 @@ def _stop_waiting(args: argparse.Namespace) -> None:
 
 def complain(text: str) -> None:
     """Say something on standard error without the credentials of URLs; where nobody listens, it is lost."""
-    from envdoctor.probes.urls import hide_credentials
+    if "@" in text:
+        from envdoctor.probes.urls import hide_credentials
 
+        text = hide_credentials(text)
     with contextlib.suppress(OSError):
-        print(hide_credentials(text), file=sys.stderr, flush=True)
+        print(text, file=sys.stderr, flush=True)
 
 
 class Progress:

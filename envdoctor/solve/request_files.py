@@ -10,7 +10,7 @@ from pathlib import Path
 
 from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
-from envdoctor.inputs import is_lock, read_input
+from envdoctor.inputs import BYTE_ORDER_MARK, is_lock, read_input
 from envdoctor.solve.requests import (
     Asked,
     Carried,
@@ -68,7 +68,8 @@ def _text_of(path: Path) -> str:
     """Return the text of a file, one that PowerShell wrote (`pip freeze > requirements.txt`) included."""
     body = read_input(path)
     try:
-        return body.decode("utf-16" if body[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+        text = body.decode("utf-16" if body[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8")
+        return text.removeprefix(BYTE_ORDER_MARK)
     except UnicodeDecodeError:
         raise InputError(f"{path}: cannot be read: not UTF-8") from None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from urllib.parse import unquote
 
 from envdoctor import lazy_re as re
 from envdoctor.errors import InputError
@@ -285,8 +284,11 @@ def _split_marker(line: str) -> tuple[str, str]:
 def _release_of(where: str) -> tuple[str, str]:
     """Return the name and version that a URL or path tells; empty for what it does not."""
     path, _, fragment = where.partition("#")
-    path = path.partition("?")[0]
-    file = unquote(path.rstrip("/").rpartition("/")[2])
+    file = path.partition("?")[0].rstrip("/").rpartition("/")[2]
+    if "%" in file:
+        from urllib.parse import unquote
+
+        file = unquote(file)
     if file.endswith(".whl") and file.count("-") >= 4:
         name, version = file.split("-")[:2]
         return normalise(name), _version(version)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cache
-from math import inf
 from typing import TYPE_CHECKING
 
 from envdoctor import lazy_re as re
@@ -23,6 +22,8 @@ _PLAIN = re.compile(r"(?:\d+!)?\d+(?:\.\d+)*", re.ASCII)
 _NORMAL = re.compile(r"(?:(\d+)!)?(\d+(?:\.\d+)*)(?:(a|b|rc)(\d+))?(?:\.post(\d+))?(?:\.dev(\d+))?", re.ASCII)
 """A public version in its normal form."""
 _PHASES = {"a": 0, "b": 1, "rc": 2}
+_NEVER = float("inf")
+"""The number of the development release of one that is none."""
 _BARE, _FINAL = -1, 3
 """Where a development release of no phase, and a final release, stand among the phases."""
 Key = tuple[int, tuple[int, ...], tuple[int, int], int, float]
@@ -48,13 +49,13 @@ def version_key(text: str) -> Key:
     while numbers and not numbers[-1]:
         numbers = numbers[:-1]
     before = (_PHASES[phase], int(count)) if phase else (_BARE if dev and post is None else _FINAL, 0)
-    return int(epoch or 0), numbers, before, int(post) if post else -1, int(dev) if dev else inf
+    return int(epoch or 0), numbers, before, int(post) if post else -1, int(dev) if dev else _NEVER
 
 
 def is_prerelease(text: str) -> bool:
     """True for alphas, betas, candidates and development releases."""
     _, _, (phase, _), _, dev = version_key(text)
-    return phase in _PHASES.values() or dev != inf
+    return phase in _PHASES.values() or dev != _NEVER
 
 
 def public(text: str) -> str:
