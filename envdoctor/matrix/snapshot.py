@@ -172,14 +172,16 @@ class Package:
     def file_masks(self, told: Callable[[int], T]) -> dict[T, int]:
         """Return the versions by what is told of the number of each one's set of file kinds."""
         masks: dict[T, int] = {}
-        start, runs = (
-            0,
-            map(int, _numbered(self.raw["s"])),
-        )  # sets in order, each with how many have it in a row
+        runs = map(int, _numbered(self.raw["s"]))  # sets in order, each with how many have it in a row
+        first, start, last = 0, 0, None
         for number, count in zip(runs, runs, strict=True):
             one = told(number)
-            masks[one] = masks.get(one, 0) | ((1 << count) - 1) << start
-            start += count
+            if one != last and last is not None:
+                masks[last] = masks.get(last, 0) | ((1 << start - first) - 1) << first
+                first = start
+            start, last = start + count, one
+        if last is not None:
+            masks[last] = masks.get(last, 0) | ((1 << start - first) - 1) << first
         return masks
 
     def files(self, number: int) -> list[File]:

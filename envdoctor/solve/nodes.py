@@ -21,7 +21,7 @@ from envdoctor.target.wheels import platform_fits
 from envdoctor.values import NamedTuple, cached_property, dataclass
 
 TORCH = "torch"
-_READ = {"demands", "wanted", "limits", "parts", "asked", "patterns", "told", "undeclared"}
+_READ = {"demands", "wanted", "limits", "parts", "asked", "patterns", "told", "undeclared", "shares"}
 _READ |= {"builds", "places", "all", "_expanded", "days"}
 """What a node holds that hangs neither on what is installed nor on what is barred."""
 
@@ -152,14 +152,16 @@ class Node:
         self.limits: dict[str, Any] = {}
         """What single requirements ask, always or if there is such a package, once read (by `problem.py`)."""
         self.admitted: dict[str, int] = {}
-        self.parts: dict[tuple[str, int], list[tuple[int, Any, Any]]] = {}
+        self.parts: dict[tuple[str, int], Sequence[tuple[int, Any]]] = {}
         """The candidates that share requirements, by extra and candidates, once read (by `problem.py`)."""
-        self.asked: dict[tuple[str, int], Mapping[tuple[str, int, tuple[str, ...]], None]] = {}
+        self.asked: dict[tuple[str, int], Sequence[Any]] = {}
         """What candidates need of others, likewise (by `problem.py`)."""
         self.patterns: dict[tuple[int, tuple[int, ...]], list[tuple[int, int]]] = {}
         """Candidates split by sets that tell them apart, since searches ask again (kept by `prune.py`)."""
         self.told: dict[str, int | None] = {}
         """The candidates that specifiers of rows mean, once read (by `rows.py`)."""
+        self.shares: list[tuple[int, bool, tuple[Any, ...]]] | None = None
+        """How candidates are split by what they ask for beyond requirements, likewise (by `problem.py`)."""
         self.undeclared: list[Any] | None = None
         """What it needs beyond its metadata, once read (kept by `undeclared.py`)."""
         if like is not None:

@@ -32,6 +32,8 @@ class Demand(NamedTuple):
     spec: int
 
 
+Asking = tuple[int, tuple[Demand, ...]]
+"""Candidates that ask for the same, and what."""
 Needs = Mapping[str, tuple[int, tuple[str, ...]]]
 """By name: the candidates that all demands but limits on a package together accept, and its extras."""
 
@@ -102,10 +104,11 @@ def close(
     """Return the closure of `roots`.
 
     `limits` gives the candidates of some packages, in place of those the target allows; with `depth`,
-    packages further than that from a root are left out, with what is demanded of them (to explain),
-    but for those named in `besides`.
+    packages further than that from a root are left out (to explain), but for those named in `besides`; with
+    these, what is demanded of those left out is left out, too.
     """
     problem = Problem(context, list(roots))
+    read: dict[tuple[str, str], Sequence[Asking]] = {}
     level = [(root.name, extra) for root in problem.roots for extra in ("", *root.extras)]
     seen = set(level)
     while level:
@@ -114,52 +117,62 @@ def close(
             node = problem.node(name)
             if name not in problem.masks:
                 problem.masks[name] = limits[name] if name in limits else node.allowed  # noqa: SIM401
-            problem.parts[name, extra] = _parts(node, extra, problem.masks[name])
-            for target, _, extras in asked_by(node, extra, problem.masks[name]):
+            read[name, extra] = parts_of(node, extra, problem.masks[name])
+            for target, _, extras, _, _ in asked_by(node, extra, problem.masks[name]):
                 if depth != 0 or target in problem.masks or target in besides:
                     new = [(target, one) for one in ("", *extras) if (target, one) not in seen]
                     seen.update(new)
                     following += new
         level = following
         depth = None if depth is None else max(0, depth - 1)
+    for (name, extra), told in read.items():
+        told = _among(told, problem.masks) if besides else told
+        parts = [Part(name, extra, mask, demands, needs_of(demands)) for mask, demands in told]
+        problem.parts[name, extra] = parts
     return problem
 
 
-def asked_by(node: Node, extra: str, candidates: int) -> Mapping[tuple[str, int, tuple[str, ...]], None]:
-    """Return what some candidates need, each once: the package, which of it, its extras; kept like parts."""
+def asked_by(node: Node, extra: str, candidates: int) -> Sequence[Demand]:
+    """Return what some candidates need, each demand once; kept like parts."""
     known = node.asked.get((extra, candidates))
     if known is None:
-        told = (needs.items() for _, _, needs in parts_of(node, extra, candidates))
-        known = dict.fromkeys((name, *rest) for needs in told for name, rest in needs)
-        node.asked[extra, candidates] = known
+        every = {id(one): one for _, demands in parts_of(node, extra, candidates) for one in demands}
+        known = node.asked[extra, candidates] = [one for one in every.values() if not one.limit]
     return known
 
 
-def _parts(node: Node, extra: str, candidates: int) -> list[Part]:
-    """Return the parts of some candidates."""
-    told = parts_of(node, extra, candidates)
-    return [Part(node.name, extra, mask, demands, needs) for mask, demands, needs in told]
+def _among(told: Iterable[Asking], names: Collection[str]) -> Sequence[Asking]:
+    """Return parts with no demands but on some packages."""
+    return _merged((mask, tuple([one for one in asked if one.name in names])) for mask, asked in told)
 
 
-def parts_of(node: Node, extra: str, candidates: int) -> list[tuple[int, tuple[Demand, ...], Needs]]:
+def _merged(told: Iterable[Asking]) -> Sequence[Asking]:
+    """Return parts that ask for the same as one, without those that ask for nothing."""
+    found: dict[tuple[int, ...], Asking] = {}
+    for mask, demands in told:
+        same = tuple(map(id, demands))
+        found[same] = (mask | found[same][0], demands) if same in found else (mask, demands)
+    found.pop((), None)
+    return [*found.values()]
+
+
+def parts_of(node: Node, extra: str, candidates: int) -> Sequence[Asking]:
     """Return what some candidates ask for; what was read once is kept, since searches ask again."""
     known = node.parts.get((extra, candidates))
     if known is None:
-        known = node.parts[extra, candidates] = list(_read_parts(node, extra, candidates))
+        known = node.parts[extra, candidates] = _merged(_read_parts(node, extra, candidates))
     return known
 
 
-def _read_parts(node: Node, extra: str, candidates: int) -> Iterator[tuple[int, tuple[Demand, ...], Needs]]:
-    shares = _shares(node)
+def _read_parts(node: Node, extra: str, candidates: int) -> Iterator[Asking]:
+    shares = shares_of(node)
     for row, mask in node.package.row_masks(_versions_of(node, candidates)).items():
         if row < 0:
             continue
         expanded = node.expand(mask) & candidates
         for share, own_runtime, needed in shares:
             if expanded & share:
-                demands, needs = _demands(node, row, extra, own_runtime, needed)
-                if demands:
-                    yield expanded & share, demands, needs
+                yield expanded & share, _demands(node, row, extra, own_runtime, needed)
 
 
 def _versions_of(node: Node, candidates: int) -> int:
@@ -168,8 +181,14 @@ def _versions_of(node: Node, candidates: int) -> int:
     return sum(1 << place for place in {node.places[bit] for bit in bits_of(candidates)})
 
 
-def _shares(node: Node) -> list[tuple[int, bool, tuple[Demand, ...]]]:
-    """Split candidates by what they ask for beyond their rows of requirements."""
+def shares_of(node: Node) -> list[tuple[int, bool, tuple[Demand, ...]]]:
+    """Split candidates by what they ask for beyond their rows of requirements; kept like parts."""
+    if node.shares is None:
+        node.shares = _read_shares(node)
+    return node.shares
+
+
+def _read_shares(node: Node) -> list[tuple[int, bool, tuple[Demand, ...]]]:
     told: tuple[Demand, ...] = ()
     shares = [(mask, own, told) for own, mask in _variant_masks(node)]
     for one in undeclared(node):
@@ -192,13 +211,13 @@ def _variant_masks(node: Node) -> list[tuple[bool, int]]:
 def demands_of(node: Node, bit: int, extra: str = "") -> tuple[Demand, ...]:
     """Return what one candidate requires, without extras or what one extra adds."""
     row = node.row(bit)
-    own_runtime, needed = next((own, told) for mask, own, told in _shares(node) if mask >> bit & 1)
-    return _demands(node, row, extra, own_runtime, needed)[0] if row >= 0 else ()
+    own_runtime, needed = next((own, told) for mask, own, told in shares_of(node) if mask >> bit & 1)
+    return _demands(node, row, extra, own_runtime, needed) if row >= 0 else ()
 
 
 def _demands(
     node: Node, row: int, extra: str, own_runtime: bool, needed: tuple[Demand, ...]
-) -> tuple[tuple[Demand, ...], Needs]:
+) -> tuple[Demand, ...]:
     """Return what a row of requirements asks of packages that the facts cover; others are `uncovered`."""
     key = row, extra, own_runtime, needed
     known = node.demands.get(key)
@@ -209,8 +228,7 @@ def _demands(
             told += [one for one in limits if (node.name, one.name) not in waived] if waived else limits
         if own_runtime:
             told = [demand for demand in told if not demand.name.startswith(OWN_RUNTIME)]
-        read = (*told, *(() if extra else needed))
-        known = node.demands[key] = (read, needs_of(read))
+        known = node.demands[key] = (*told, *(() if extra else needed))
     return known
 
 

@@ -179,10 +179,13 @@ def _of_toolkit(context: Context, torch: Node, name: str) -> Iterator[Nogood]:
     node, asking = context.node(name), _variants_asking(torch, name)
     if node is None or not asking:
         return
-    for cuda in sorted({build.cuda for build in torch.builds or () if build.variant and build.cuda}):
-        builds = asking & _builds_where(torch, lambda one, cuda=cuda: one.cuda == cuda)
+    of_cuda: dict[CudaVersion, int] = {}
+    for bit, build in enumerate(torch.builds or ()):
+        if asking >> bit & 1 and build.cuda:
+            of_cuda[build.cuda] = of_cuda.get(build.cuda, 0) | 1 << bit
+    for cuda, builds in sorted(of_cuda.items()):
         others = version_mask(node, f"!={cuda if name == TOOLKIT else cuda.major}.*")
-        if builds and others:
+        if others:
             literals = Literal(TORCH, builds), Literal(name, others)
             yield Nogood(literals, f"{OTHER_TOOLKIT}-{cuda.tag.upper()}")
 
@@ -190,13 +193,12 @@ def _of_toolkit(context: Context, torch: Node, name: str) -> Iterator[Nogood]:
 def _variants_asking(torch: Node, name: str) -> int:
     """Return the variants of torch of whose releases the default build asks for a package."""
     package = torch.package
-    asking = {
-        row
-        for row in {*map(package.row_of, range(len(package.versions)))}
-        if row >= 0 and any(one.name == name for one in package.requirements(row))
-    }
+    asking = 0
+    for row, versions in package.row_masks(package.all).items():
+        if row >= 0 and any(one.name == name for one in package.requirements(row)):
+            asking |= versions
     builds = enumerate(torch.builds or ())
-    return sum(1 << bit for bit, one in builds if one.variant and torch.row(bit) in asking)
+    return sum(1 << bit for bit, one in builds if one.variant and asking >> torch.places[bit] & 1)
 
 
 def _serves(cuda: CudaVersion | None, built: CudaVersion | None) -> bool:

@@ -240,9 +240,9 @@ def _outline(
     seen = set(todo)
     for name, extra in todo:
         node = goal.context.node(name)
-        asked = [one for one in asked_by(node, extra, limits[name]) if one[0] in newest] if node else []
-        names |= {other for other, mask, _ in asked if not mask >> newest[other] & 1}
-        reached = {(other, one) for other, _, extras in asked if other in names for one in ("", *extras)}
+        asked = [one for one in asked_by(node, extra, limits[name]) if one.name in newest] if node else []
+        names |= {one.name for one in asked if not one.mask >> newest[one.name] & 1}
+        reached = {(one.name, extra) for one in asked if one.name in names for extra in ("", *one.extras)}
         todo += sorted(reached - seen)
         seen |= reached
     return _best(problem_of(goal, policy, window, names), policy, window, alone=True)
@@ -317,8 +317,6 @@ def problem_of(
         problem = close(goal.context, roots, within)
     else:
         problem = close(goal.context, [root for root in roots if root.name in names], within, 0, names)
-        for part in problem.every_part():
-            part.needs = {name: needed for name, needed in part.needs.items() if name in problem.masks}
     problem.nogoods = [*nogoods(goal.context, problem.masks.keys()), *_within(problem, goal.avoided)]
     return problem
 
