@@ -146,5 +146,8 @@ def options_of(asked: Asked, exclude_newer: str | None = None, allow_source: boo
             (v.partition("+")[0], v.partition("+")[2]) for n, v in exact if n == TORCH and "+" in v
         ),
         constraints=asked.constraints,
+        asked=frozenset(
+            word for r in asked.requests for word in (r.name, *(f"{r.name}[{extra}]" for extra in r.extras))
+        ),
         any_prerelease=asked.prereleases,
     )

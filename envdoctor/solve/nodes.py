@@ -50,6 +50,8 @@ class Options:
     """Installed packages whose release is not on record (a vendor's build): they stay as they are."""
     wished: bool = False
     """What counts as installed is only asked for: it must install as anything else must."""
+    asked: frozenset[str] = frozenset()
+    """What is asked for, as `rembg` and `rembg[gpu]`: it may serve, or bring it, where one is needed."""
     given: frozenset[str] = frozenset()
     """Packages that a URL or path gives: of which release, and what it requires, is not known."""
 
@@ -100,7 +102,8 @@ class Context:
         """True when with other options a release asks for the same, of the same candidates."""
         own = self.options
         return all(
-            getattr(own, name) == getattr(other, name) for name in ("given", "held", "waived", "labels")
+            getattr(own, name) == getattr(other, name)
+            for name in ("given", "held", "waived", "labels", "asked")
         )
 
     @cached_property

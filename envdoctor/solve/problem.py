@@ -248,11 +248,15 @@ def _read_demands(
     owner: Node, numbers: Sequence[str], known: dict[str, Demand | None], limit: bool
 ) -> list[Demand]:
     """Return what requirements ask, by their numbers; most releases of a package have most in common."""
+    try:
+        return [demand for number in numbers if (demand := known[number]) is not None]
+    except KeyError:
+        pass
     for number in [number for number in numbers if number not in known]:
         package = owner.package
         stated = package.requirement(number) if limit else package.wanted(number)
         known[number] = None if stated is None else _demand(owner.context, limit, stated)
-    return [demand for number in numbers if (demand := known[number]) is not None]
+    return _read_demands(owner, numbers, known, limit)
 
 
 def _demand(context: Context, limit: bool, requirement: Wanted) -> Demand | None:

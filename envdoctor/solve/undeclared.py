@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from envdoctor.solve.nodes import Node
 from envdoctor.solve.versions import spec_mask
@@ -27,9 +27,17 @@ def undeclared(node: Node) -> list[Undeclared]:
     return node.undeclared
 
 
+def _is_served(node: Node, others: Mapping[str, str]) -> bool:
+    """True where one that serves as well is asked for, or an extra of the package, which may bring one."""
+    asked = node.context.options.asked if others else frozenset()
+    return any(one in others or one.startswith(f"{node.name}[") for one in asked)
+
+
 def _read(node: Node) -> Iterator[Undeclared]:
     for row in node.context.needed.get(node.name, ()):
-        ((name, spec),) = row.unless.items()
+        (name, spec), *others = row.unless.items()
+        if _is_served(node, dict(others)):
+            continue
         other = node.context.node(name)
         owners = node.expand(spec_mask(row.when[node.name].replace("*", ""), node.package.versions))
         if other is not None and owners:

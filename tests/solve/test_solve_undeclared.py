@@ -47,6 +47,25 @@ def test_spacy_gets_the_click_that_typer_brings_no_longer() -> None:
     assert world.versions(world.goal(facts, ["spacy"], matrix=load_matrix()))["click"] == "8.5.1"
 
 
+def test_what_serves_as_well_is_not_given_a_second_one() -> None:
+    matrix = load_matrix()
+    facts = world.world(
+        {
+            "insightface": {"0.7.3": {"requires": []}},
+            "rembg": {"2.0.75": {"requires": ["onnxruntime-gpu ; extra == 'gpu'"]}},
+            "onnxruntime": {"1.32.0": {}},
+            "onnxruntime-gpu": {"1.32.0": {}},
+        }
+    )
+
+    def pinned(*requests: str) -> set[str]:
+        return {*world.versions(world.goal(facts, requests, matrix=matrix))}
+
+    assert pinned("insightface") == {"insightface", "onnxruntime"}
+    assert pinned("insightface", "onnxruntime-gpu") == {"insightface", "onnxruntime-gpu"}
+    assert pinned("rembg[gpu]") == {"rembg", "onnxruntime-gpu"}
+
+
 def test_a_release_that_does_without_it_brings_nothing() -> None:
     assert world.versions(asked("frame")) == {"frame": "2.0"}
 

@@ -63,7 +63,8 @@ class ConditionRow(Row):
     solve: bool = True
     """False: the solver does not forbid what `when` describes."""
     needed: bool = False
-    """True: the one package of `when` needs that of `unless`, and no metadata says so: the solver adds it."""
+    """True: the one package of `when` needs the first of `unless`, and no metadata says so: the solver adds
+    it, unless another of these, which serve as well, or an extra of the package is asked for."""
     in_use: bool = False
     """True: what `when` describes installs and imports, and fails only in a use that not everyone makes;
     against two lines that someone wrote the solver says so and forbids nothing."""
@@ -79,6 +80,6 @@ class ConditionRow(Row):
             return "neither when nor symptoms"
         if self.needs_symptom and not self.symptoms:
             return "raises is 'symptom', and there are no symptoms"
-        if self.needed and not len(self.when) == len(self.unless) == 1:
-            return "needed takes one package in when and one in unless"
+        if self.needed and not (len(self.when) == 1 and self.unless):
+            return "needed takes one package in when, and one in unless, with those that serve as well"
         return None if 0 <= self.prior <= 1 else "prior is no share (0 to 1)"
