@@ -243,7 +243,8 @@ def _installable(text: str, empty: bool) -> tuple[list[str], list[str]]:
 def _unmet(text: str, empty: bool, left: list[str]) -> list[str]:
     """Return what uv's check complains of, less what was left out."""
     spared = tuple(f"`{name.lower().replace('_', '-')}`" for name in left)
-    said = [line for line in text.splitlines() if line.startswith("The package")]
+    told = [line for line in text.splitlines() if line.startswith("The package")]
+    said = [line for line in told if " requires " in line]  # a wheel may be tagged otherwise inside
     return [
         line
         for line in said
