@@ -27,6 +27,7 @@ _SOUND = re.compile(
     r"\b(?:not|n['’]t|never) (?:meet|have|see|get|hit|face|encounter)\w{0,3} (?:the |this |that |any )?"
     r"(?:same )?(?:problem|issue|error)s?\b|如果[^,，。]{0,16}?(?:错误|报错|失败|异常|崩溃|问题)|"
     r"\btrial[- ]and[- ]error|\berror (?:bars?|correction|handling|rates?|margins?)|\becc[. _]errors?|"
+    r"\bis (?:this|that|it) (?:really )?a problem\b|"
     r"\bdescribe the (?:bug|issue|problem)\b|\bare you seeing the (?:problem|issue) on\b|"
     r"\bcould not collect\b|\brelated to a problem\b|"
     r"\b(?:fail|error)[- ](?:fast|safe|free|over)\b|\b(?:bug|issue)[- ](?:fix|tracker|report|template)"
@@ -96,7 +97,7 @@ _REPORTS = re.compile(
     r"\bsame (?:problem|issue|error)\b|(?<![a-z])OOM(?![a-z])|"
     r"\b(?:go|goes|went|going|runs?|ran|running) out of (?:\w{1,8} )?memory\b|"
     r"报错|失败|崩溃|卡住|卡死|爆显存|无法|出现[^。？?]{0,24}?(?:错误|异常|问题|nan|为 ?0)|变成 ?nan|不收敛|"
-    r"(?:经常|总是|一直|频繁)报|没反应|没有反应|一直(?:卡|报|不动|是 ?0|为 ?0|加载不)"
+    r"(?:经常|总是|一直|频繁)报|没反应|没有反应|不动了|不下降|没有下降|一直(?:卡|报|不动|是 ?0|为 ?0|加载不)"
 )
 """Words by which a person tells of a failure that happened."""
 _SUPPOSED = re.compile(

@@ -52,4 +52,5 @@ def _finding(symptom: Symptom, summary: str, cause: str, remedy: str, source: st
         sources=(source,),
         explains=("SYM-NO-VERSION-FOUND", "SYM-NO-MATCHING"),
         prior=0.7,
+        follows=("PIP-NETWORK-NONE",),
     )

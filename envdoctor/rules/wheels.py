@@ -371,6 +371,7 @@ def _none_offered(view: View, name: str, have: Availability, symptom: Symptom) -
         sources=(f"wheel:{name}",),
         explains=("SYM-NO-VERSION-FOUND", "SYM-NO-MATCHING"),
         prior=0.7,
+        follows=("PIP-NETWORK-NONE",),
     )
 
 
