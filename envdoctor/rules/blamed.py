@@ -38,6 +38,8 @@ _TROUBLE = re.compile(
     r"\bnan\b|not work|n['’]t|issue|problem|\boom\b|memory|changed|wrong|garbage|gibberish|\bleak|colga|"
     r"falla|报错|失败|变成|变慢|卡|问题"
 )
+_LEADS = re.compile(r"(?i)\b(?:after|since|upon|once)\b.{0,200}:\s*$")
+"""How a line ends that tells what came before the error below it."""
 _NOT_TOLD = re.compile(
     r"(?i)\brequires?\b|\bdepends? on\b|\bbut you have\b|compiled using|"
     r"\bplease (?:install|upgrade|update)\b|\bno matching (?:distribution|wheel)\b|"
@@ -118,7 +120,7 @@ def _set_apart(view: View, symptom: Symptom) -> Blame | None:
     if before is None or after is None or before == after or _OVER.search(symptom.text):
         return None
     if symptom.id == "SYM-TOLD-FROM-TO":
-        if not _TROUBLE.search(symptom.text):
+        if not (_TROUBLE.search(symptom.text) or _LEADS.search(symptom.text)):
             return None
         good, bad = (good, bad) if before < after else (bad, good)
     name = _package(view, symptom) or _subject(view, symptom, good, bad) or _unread(view, symptom)
