@@ -79,6 +79,8 @@ _REPORTS = re.compile(
     r"\bnever (?:stop|end|finish|return|start)(?:s|ed|es)?\b|"
     r"\b(?:sits|stands|waits) (?:there|for (?:\w{1,12} )?(?:hours|minutes|ever))\b|"
     r"\bkills (?:it|the (?:job|run|process))\b|"
+    r"\bcauses? (?:\w{1,12} ){1,4}to (?:crash|hang|freeze|reboot)\b|"
+    r"^\W{0,4}(?:crash|hang|freeze|segfault) (?:with|when|on|in|after|while|at|during)\b|"
     r"\bkeeps (?:generating|repeating|loading|restarting|waiting)\b|\bi (?:would have |had )?expected\b|"
     r"\b(?:gives?|tells?|shows?|prints?|returns?|says)(?: me)? false\b|"
     r"\b(?:produc|giv|return|generat|output|yield)\w{1,3} (?:the )?(?:same|identical|wrong|incorrect|"

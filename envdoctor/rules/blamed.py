@@ -58,7 +58,8 @@ _OVER = re.compile(
 """Words by which an upgrade is told that mended something."""
 _OUTGROWN = re.compile(
     r"(?i)(?:\b(?:not |in)compatible with|n['’]t (?:work|run) with|\bn(?:o|['’])t support)\b[^.;\n]{0,20}"
-    r"\b(?:latest|newer|newest|recent|current)\b|不(?:兼容|支持)最?新"
+    r"\b(?:latest|newer|newest|recent|current)\b|不(?:兼容|支持)最?新|"
+    r"\bblackwell\b|\brtx[ -]?50\b|\bsm_1[02]0\b|\b50[5-9]0\b"
 )
 """Words by which a release is told to be behind what has come since."""
 _RELEASES = 3
