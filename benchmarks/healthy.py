@@ -54,6 +54,7 @@ BROKEN = {
     "XFORMERS-TORCH": "the same of xformers",
     "NUMPY2-TORCH": "torch below 2.3 was compiled for NumPy 1 and names no bound",
     "PAIR-DATASETS-PYARROW-EXTENSION-TYPE": "AttributeError at `import datasets`, seen: 2.14.6, pyarrow 22",
+    "IMPORT-TORCHAO-TORCH": "torchao imports torch, requires it by no metadata, and none was resolved",
     "PAIR-TRL-PACKAGE-AVAILABLE": "trl DPOTrainer misses mergekit, seen: 0.24.0, transformers 5.6.0",
     "PAIR-OPENAI-HTTPX-PROXIES": "TypeError in `OpenAI()`, seen with 1.35.0 and httpx 0.28.1",
 }

@@ -55,6 +55,8 @@ def check_pair(package: str, view: View) -> Iterable[Finding]:
         raise Skip(f"{package} is only asked for, and the torch told is not what was asked for with it")
     if not seen and not _is_release(view, package):
         raise Skip(f"this {package} is no release that a pair is recorded for")
+    if not seen and view.installed("torch") is False:
+        raise Skip("torch is not installed")
     if not seen and view.own_torch(package):
         raise Skip("torch is a vendor's or its owner's build, which no pair is recorded for")
     if captured(seen, "have") and "+cpu" in (captured(seen, "have") or ""):
