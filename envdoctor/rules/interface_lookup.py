@@ -108,7 +108,7 @@ def _missing_name(view: View, wanted: Wanted) -> list[Missing]:
     if (path := f"{module}.{name}") in record.names and path not in record.modules:
         always = [[0, len(record.versions) - 1]]  # a module that came and went with none of the releases
         return [Missing(record, f"{name} in {module}", always, wanted, module, name)]
-    if spans := spans_of_name(record.names, module, name):
+    if spans := record.names.get(module, {}).get(name, ()):
         return [Missing(record, f"{name} in {module}", spans, wanted, module, name)]
     if inside := record.modules.get(path, ()):
         return [Missing(record, f"the module {module}.{name}", inside, wanted, module, name)]
@@ -150,21 +150,6 @@ def family_modules(architecture: str) -> list[str]:
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", stem).lower()
     flat = words.replace("_", "")
     return list(dict.fromkeys((words, flat, f"{flat}_mm", f"{words}_vl", re.sub(r"_(?=\d)", "", words))))
-
-
-def spans_of_name(names: Mapping[str, Mapping[str, Spans]], module: str, name: str) -> list[list[int]]:
-    """Return the releases in which `module` has `name`.
-
-    A package that exports without a list says nothing of what it dropped; where a recorded submodule defines
-    the name, only the releases in which one does count.
-    """
-    spans: list[list[int]] = [list(span) for span in names.get(module, {}).get(name, ())]
-    inside = [sub for sub, known in names.items() if sub.startswith(f"{module}.") and name in known]
-    below = [last for sub in inside for _, last in spans_of_name(names, sub, name)]
-    if not spans or not below:
-        return spans
-    end = max(below)
-    return [[first, min(last, end)] for first, last in spans if first <= end]
 
 
 def _missing_module(view: View, wanted: Wanted, module: str) -> list[Missing]:
