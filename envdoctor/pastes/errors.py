@@ -22,6 +22,8 @@ KEPT_FRAMES = 40
 MESSAGE_LINES = 12
 BESIDE = 12
 """Spaces after which a line quotes no code any more: two lines of a terminal were joined."""
+_BLANK = 3
+"""Lines within which a message begins that opens with empty ones."""
 ERRORS = 64
 """Errors kept of one paste: the last ones decide."""
 
@@ -299,6 +301,8 @@ def _message(lines: Sequence[str], index: int, prefix: str, first: str) -> tuple
         line = _bare(lines[following], prefix).strip()
         if borne and not _bears(lines[following], prefix):
             break
+        if not line and len(parts) == 1 and parts[0].endswith(":") and following < index + _BLANK:
+            continue  # a message that begins with blank lines
         if not line or HEADER in line or line.startswith((_DIRECT, _DURING, "```", "+-")) or _frame(line):
             break
         if (": " in line and _is_exception(line.partition(":")[0][-80:])) or _ENDS_MESSAGE.search(line):

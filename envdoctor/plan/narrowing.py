@@ -6,6 +6,9 @@ import shlex
 from collections.abc import Mapping
 from functools import cached_property
 
+from packaging.version import Version
+
+from envdoctor import lazy_re as re
 from envdoctor.commands import ANY, install_commands
 from envdoctor.facts import Facts
 from envdoctor.facts.names import NOT_PACKAGES, normalise
@@ -16,10 +19,16 @@ from envdoctor.rules.conditions import judge
 from envdoctor.rules.pairs import pairs_of
 from envdoctor.rules.ranges import parse_specifier, parse_version
 from envdoctor.rules.requirements import Asked
+from envdoctor.rules.variant_index import variants_of
 from envdoctor.rules.view import View
 from envdoctor.values import replace
 
 _ASKS_FOR_THE_NEWEST = ("-U", "--upgrade")
+_TORCH = "torch"
+_VARIANT_INDEX = re.compile(
+    r"^pip install .*\btorch(?= |$).*--index-url https://download\.pytorch\.org/whl/(cu\d{3})$"
+)
+"""A command that takes torch from the index of one CUDA."""
 _ANY = (ANY, ">=0")
 """Pins that leave the release open."""
 BUILT_FOR_ONE = ("torchvision", "torchaudio", "torchcodec", "xformers")
@@ -60,11 +69,31 @@ class Neighbours:
 
         What nothing in its range suits moves along with it, and is left to the solver.
         """
-        remedy = self._of_torch(remedy)
+        remedy = self._of_torch(self._of_the_same_release(remedy))
         if not is_plain(remedy):
             return remedy
         pins = {name: self._narrowed(name, spec, remedy.pins) for name, spec in remedy.pins.items()}
         return remedy if pins == remedy.pins else replace(remedy, pins=pins, commands=install_commands(pins))
+
+    def _of_the_same_release(self, remedy: Remedy) -> Remedy:
+        """Return a remedy that takes another CUDA variant of torch in the release that stands there.
+
+        An index of PyTorch's gives the newest that it has to who names none.
+        """
+        version = self._view.version(_TORCH)
+        if version is None or version.is_prerelease or _TORCH in remedy.pins:
+            return remedy
+        pins = {name: pin for name in ("torchvision", "torchaudio") if (pin := self._pair(name))}
+        lines = tuple(self._same_release(line, version, pins) for line in remedy.commands)
+        if lines == remedy.commands:
+            return remedy
+        return replace(remedy, commands=lines, pins={**remedy.pins, _TORCH: f"=={version.public}"})
+
+    def _same_release(self, line: str, version: Version, pins: Mapping[str, str]) -> str:
+        match = _VARIANT_INDEX.search(line)
+        if match is None or match[1] not in variants_of(self._view, version):
+            return line
+        return _pinned(line, {**pins, _TORCH: f"=={version.public}+{match[1]}"})
 
     def _of_torch(self, remedy: Remedy) -> Remedy:
         """Return a remedy that names the release of what is built for one torch, where that torch stays.

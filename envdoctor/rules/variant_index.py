@@ -30,7 +30,7 @@ def check_variant_index(view: View) -> Iterable[Finding]:
     version = parse_version(release)
     if not re.fullmatch(r"cu\d{3}", variant) or version is None:
         raise Skip("no release and variant were asked for")
-    offered = _variants_of(view, version)
+    offered = variants_of(view, version)
     if variant in offered or not offered or CudaVersion.parse(variant) < _OLDEST_RECORDED:
         return
     newest = max(offered, key=CudaVersion.parse)
@@ -63,7 +63,8 @@ def check_variant_index(view: View) -> Iterable[Finding]:
     )
 
 
-def _variants_of(view: View, version: Version) -> list[str]:
+def variants_of(view: View, version: Version) -> list[str]:
+    """Return the CUDA variants in which PyTorch's index has a release of torch, oldest first."""
     rows = view.matrix.rows(tables.TorchVariantRow)
     found = {row.variant for row in rows if version_satisfies(version, row.torch)}
     return sorted((name for name in found if name.startswith("cu")), key=CudaVersion.parse)
