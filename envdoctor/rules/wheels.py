@@ -267,6 +267,8 @@ def _is_for(snapshot: Snapshot, file: File, minor: int) -> bool:
     """True for a wheel that a Python 3 of that minor takes."""
     python, abi, _ = snapshot.tags[file.tag].split("-")
     match = _CPYTHON.match(python)
+    if match is None and "py3" not in python:  # of Python 2, or of another implementation
+        return False
     if match and (int(match[1]) > minor or (abi != "abi3" and int(match[1]) != minor)):
         return False
     asked = snapshot.python(file.python)[0] if file.python >= 0 else ""

@@ -123,7 +123,7 @@ TAKEN = "ValueError: 'aimv2' is already used by a Transformers config, pick anot
 
 def test_a_model_type_that_transformers_took_over_tells_since_when() -> None:
     finding = found(f"vllm: 0.9.1\n{TAKEN}")["MODEL-TYPE-TAKEN"]
-    assert finding.remedies[0].pins == {"transformers": "<4.54.0"}
+    assert finding.remedies[0].pins == {"transformers": ">=4.51.1,<4.54.0"}
     assert finding.remedies[1].pins["vllm"].startswith(">=0.10")
 
 
