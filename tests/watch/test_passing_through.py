@@ -15,6 +15,7 @@ from passing import PYTHON, WATCH, Act, Terminal, await_ready, both, on_terminal
 LETHAL = [
     signal.Signals[f"SIG{name}"]
     for name in ("HUP", "INT", "QUIT", "ABRT", "KILL", "SEGV", "PIPE", "TERM", "USR1", "XCPU")
+    if f"SIG{name}" in signal.Signals.__members__
 ]
 
 
