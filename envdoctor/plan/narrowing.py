@@ -124,11 +124,12 @@ class Neighbours:
 
     def _narrowed(self, name: str, specifier: str, pins: Mapping[str, str]) -> str:
         asking = () if name in NOT_PACKAGES else self._asked.get(normalise(name), ())
-        released = [v for v, _ in finals(self._view, normalise(name))] if asking else []
-        left = [version for version in released if _takes(specifier, version)]
-        for owner, asked in asking:
-            held = [version for version in left if _takes(asked, version)]
-            if owner not in pins and held and held != left:
+        if not asking:
+            return specifier
+        left = _taken(specifier, [v for v, _ in finals(self._view, normalise(name))])
+        for asked in [asked for owner, asked in asking if owner not in pins]:
+            held = _taken(asked, left)
+            if held and held != left:
                 left, specifier = held, merged(specifier, asked)
         return specifier
 
@@ -137,8 +138,10 @@ def _pinned(line: str, pins: Mapping[str, str]) -> str:
     return " ".join(f'"{word}{pins[word]}"' if word in pins else word for word in line.split(" "))
 
 
-def _takes(specifier: str, version: str) -> bool:
-    return specifier == ANY or parse_specifier(specifier).contains(version)
+def _taken(specifier: str, versions: list[str]) -> list[str]:
+    if specifier == ANY or not versions:
+        return versions
+    return list(filter(parse_specifier(specifier).contains, versions))
 
 
 def merged(one: str, other: str) -> str:
