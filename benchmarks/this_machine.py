@@ -2,8 +2,10 @@
 
     python benchmarks/this_machine.py [--python PYTHON_WITH_TORCH] [--only GLOB]
 
-Beside each state stands what torch itself says there. The states of cards need a GPU, those of /dev/shm
-`unshare` (root, or user namespaces); what cannot be set up is said. No setting of the GPU is changed.
+Beside each state stand the finding that is shown first, what torch itself says there, and what to type. The
+states of cards need a GPU, those of /dev/shm `unshare` (root, or user namespaces); what cannot be set up is
+said. States that are sound must have nothing named. No setting of the GPU is changed: the exclusive mode is
+written into the facts that were probed while another process held the card.
 """
 
 from __future__ import annotations
@@ -15,9 +17,11 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 HOLD = """
 import sys, torch
@@ -48,7 +52,10 @@ NO_UUID = "GPU-00000000-0000-0000-0000-00000000dead"
 
 @dataclass(frozen=True)
 class State:
-    """A state: variables, a wrapping command, memory that another process holds, and what must name it."""
+    """A state: variables, a wrapping command, memory that another process holds, and what must name it.
+
+    With nothing `expected` the state is sound, and none of what names the others may be found.
+    """
 
     name: str
     expected: tuple[str, ...]
@@ -64,10 +71,22 @@ def shm(options: str) -> tuple[str, ...]:
     return (*unshare, "sh", "-c", f'mount -t tmpfs -o {options} tmpfs /dev/shm && exec "$@"', "sh")
 
 
+def no_shm() -> tuple[str, ...]:
+    """Return the command that runs another with a /dev without shm; as root alone (device nodes)."""
+    script = (
+        "d=$(mktemp -d) && mount -t tmpfs -o dev tmpfs $d && cp -a /dev/null /dev/zero /dev/full /dev/random "
+        "/dev/urandom $d/ && { cp -a /dev/nvidia* $d/ 2>/dev/null; ln -s /proc/self/fd $d/fd; "
+        'mount --rbind $d /dev && exec "$@"; }'
+    )
+    return ("unshare", "-m", "sh", "-c", script, "sh")
+
+
 STATES = (
-    State("hidden by number", ("GPU-HIDDEN",), {"CUDA_VISIBLE_DEVICES": "99"}),
+    State("named by number", (), {"CUDA_VISIBLE_DEVICES": "0"}),
+    State("hidden by number", ("GPU-HIDDEN",), {"CUDA_VISIBLE_DEVICES": "9"}),
     State("hidden by UUID", ("GPU-HIDDEN",), {"CUDA_VISIBLE_DEVICES": NO_UUID}),
     State("hidden by MIG UUID", ("GPU-HIDDEN",), {"CUDA_VISIBLE_DEVICES": f"MIG{NO_UUID[3:]}"}),
+    State("hidden by MIG, old form", ("GPU-HIDDEN",), {"CUDA_VISIBLE_DEVICES": f"MIG-{NO_UUID}/1/0"}),
     State("hidden, empty", ("GPU-HIDDEN",), {"CUDA_VISIBLE_DEVICES": ""}),
     State("hidden, -1", ("GPU-HIDDEN",), {"CUDA_VISIBLE_DEVICES": "-1"}),
     State("hidden, named twice", ("GPU-HIDDEN",), {"CUDA_VISIBLE_DEVICES": "0,0"}),
@@ -79,13 +98,18 @@ STATES = (
         {"TORCH_CUDA_ARCH_LIST": "9.0a"},
         needs="deepspeed",
     ),
-    State("arch list without the card", ("ARCH-LIST-LACKS-CARD",), {"TORCH_CUDA_ARCH_LIST": "5.2"}),
+    State("arch list of older cards", ("ARCH-LIST-LACKS-CARD",), {"TORCH_CUDA_ARCH_LIST": "5.2"}),
+    State("arch list of two, none fits", ("ARCH-LIST-LACKS-CARD",), {"TORCH_CUDA_ARCH_LIST": "8.0;8.6"}),
+    State("arch list of later cards", ("ARCH-LIST-LACKS-CARD",), {"TORCH_CUDA_ARCH_LIST": "12.0+PTX"}),
+    State("arch list, older with PTX", (), {"TORCH_CUDA_ARCH_LIST": "8.0+PTX"}),
+    State("arch list of the card", (), {"TORCH_CUDA_ARCH_LIST": "9.0"}),
     State("arch list that is none", ("ARCH-LIST-WRONG",), {"TORCH_CUDA_ARCH_LIST": "sm_90"}),
     State(
         "allocator, unreadable",
         ("ALLOC-CONF-WRONG",),
         {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:true"},
     ),
+    State("/dev/shm not there", ("SHM-MISSING",), wrapper=no_shm()),
     State("/dev/shm closed", ("SHM-MISSING",), wrapper=shm("ro,size=4k")),
     State("/dev/shm of 64 MB", ("SHM-SMALL", "SHM-SMALL-ONE-GPU"), wrapper=shm("size=64m")),
     State("NCCL on no interface", ("NCCL-IFNAME-ASTRAY",), {"NCCL_SOCKET_IFNAME": "nosuch0"}),
@@ -105,40 +129,80 @@ STATES = (
 )
 
 
+IDS = frozenset(id_ for state in STATES for id_ in state.expected)
+
+
 def main() -> int:
-    """Print a line a state; 1 when one is not named, or something is named on the plain machine."""
+    """Print a line a state; 1 when one is not named, or something is named on a sound machine."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--only", default="*")
     args = parser.parse_args()
-    plain = diagnose(args.python, State("plain", ()))
-    ids = {id_ for state in STATES for id_ in state.expected}
-    false = sorted(set(plain) & ids)
-    print(
-        f"{'plain':<28} {'nothing named' if not false else 'NAMED ' + ', '.join(false)}; {truth(args.python)}"
-    )
-    missed = len(false)
-    for state in STATES:
+    missed = 0
+    for state in (State("plain", ()), *STATES):
         if fnmatch.fnmatchcase(state.name, args.only):
             missed += not shown(state, args.python)
+    for name, check in (("exclusive, taken", exclusive), ("full card, smoke", smoke)):
+        if fnmatch.fnmatchcase(name, args.only):
+            missed += not line(name, *check(args.python))
     return 1 if missed else 0
 
 
 def shown(state: State, python: str) -> bool:
     """Set a state up, print what is said there; False when it is not named."""
     if reason := unfit(state, python):
-        print(f"{state.name:<28} not set up: {reason}")
-        return True
+        return line(state.name, None, reason)
     try:
         with holder(state, python):
             found, said = diagnose(python, state), truth(python, state)
     except RuntimeError as error:
-        print(f"{state.name:<28} not set up: {error}")
-        return True
-    named = [id_ for id_ in state.expected if id_ in found]
+        return line(state.name, None, str(error))
+    named = [id_ for id_ in state.expected or IDS if id_ in found]
+    first = f"first {next(iter(found), 'nothing')}; {said}"
+    if not state.expected:
+        return line(state.name, not named, f"sound: {', '.join(named) or 'nothing of it'} named; {first}")
     typed = found[named[0]] if named else ""
-    print(f"{state.name:<28} {'named ' + named[0] if named else 'NOT NAMED'}; {said}; $ {typed}")
-    return bool(named)
+    return line(state.name, bool(named), f"{', '.join(named)}; {first}; $ {typed}")
+
+
+def line(name: str, right: bool | None, said: str) -> bool:
+    """Print a state's line; None stands for what could not be set up, which is no miss."""
+    print(f"{name:<28} {'not set up:' if right is None else 'named' if right else 'NOT NAMED'} {said}")
+    return right is not False
+
+
+def exclusive(python: str) -> tuple[bool | None, str]:
+    """Judge the facts of a held card with its mode written as exclusive: the mode itself is left alone."""
+    state = State("exclusive", ("GPU-EXCLUSIVE-TAKEN",), hold=("0.6", "share"))
+    try:
+        with holder(state, python):
+            done = run([sys.executable, "-m", "envdoctor", "probe", "--python", python])
+    except RuntimeError as error:
+        return None, str(error)
+    facts = json.loads(done.stdout)
+    for gpu in facts["gpus"]["value"]:
+        gpu["compute_mode"] = "Exclusive_Process"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "facts.json")
+        path.write_text(json.dumps(facts))
+        found = findings(["--from", str(path)])
+    named = state.expected[0] in found
+    return (
+        named,
+        f"{state.expected[0]}; first {next(iter(found), 'nothing')}; $ {found.get(state.expected[0])}",
+    )
+
+
+def smoke(python: str) -> tuple[bool | None, str]:
+    """Run an op on a card that another process fills: its reason must say who holds it."""
+    command = [sys.executable, "-m", "envdoctor", "smoke", "--python", python, "--format", "json"]
+    try:
+        with holder(State("full", (), hold=("0.4", "leave")), python) as pid:
+            done = run([*command, "--select", "matmul.bf16"])
+    except RuntimeError as error:
+        return None, str(error)
+    said = "; ".join(f"{one['outcome']}: {one['reason']}" for one in json.loads(done.stdout)["results"])
+    return f"PID {pid}" in said, f"held by {pid}, said: {said[:160]}; exit {done.returncode}"
 
 
 def unfit(state: State, python: str) -> str | None:
@@ -154,10 +218,10 @@ def unfit(state: State, python: str) -> str | None:
 
 
 @contextmanager
-def holder(state: State, python: str) -> Iterator[None]:
-    """Hold memory in another process as long as the block runs; raises RuntimeError when it cannot."""
+def holder(state: State, python: str) -> Iterator[int]:
+    """Hold memory in another process, whose id is given; raises RuntimeError when it cannot."""
     if state.hold is None:
-        yield
+        yield 0
         return
     pipe = subprocess.PIPE
     child = subprocess.Popen(
@@ -167,17 +231,24 @@ def holder(state: State, python: str) -> Iterator[None]:
         assert child.stdout is not None
         if child.stdout.readline().strip() != "held":
             raise RuntimeError("no memory of a GPU could be taken")
-        yield
+        yield child.pid
     finally:
         child.communicate(timeout=60)
 
 
 def diagnose(python: str, state: State) -> dict[str, str]:
-    """Return the findings' first commands by id."""
-    command = [sys.executable, "-m", "envdoctor", "diagnose", "--format", "json", "--python", python]
-    done = run([*state.wrapper, *command], state.variables)
-    findings = json.loads(done.stdout)["findings"]
-    return {f["id"]: next((c for r in f["remedies"] for c in r["commands"]), "") for f in findings}
+    """Return the findings of a state."""
+    return findings(["--python", python], state)
+
+
+def findings(arguments: Sequence[str], state: State | None = None) -> dict[str, str]:
+    """Return the findings' first commands by id, as they are shown; a traceback is an answer of its own."""
+    command = [sys.executable, "-m", "envdoctor", "diagnose", "--format", "json", *arguments]
+    done = run([*(state.wrapper if state else ()), *command], state.variables if state else {})
+    if not done.stdout.startswith("{"):
+        return {f"NO-ANSWER ({(done.stderr.strip().splitlines() or ['nothing'])[-1][:100]})": ""}
+    told = json.loads(done.stdout)["findings"]
+    return {f["id"]: next((c for r in f["remedies"] for c in r["commands"]), "") for f in told}
 
 
 def truth(python: str, state: State | None = None) -> str:
