@@ -1,10 +1,11 @@
 """Reads the messages out of libraries' releases and files them by their words.
 
-    python -m envdoctor.harvest.atlas [LIBRARY]...
+    python -m envdoctor.harvest.atlas [LIBRARY]... [--without LIBRARY==RELEASE]...
 
 writes `matrices/releases/atlas.bin`. What was read of a release is kept in the user's cache, so that an
 interrupted run goes on where it stopped; the same releases give the same bytes. What another reader told of
-a release is read again. Where libraries are named, the others stay as they are filed.
+a release is read again. Where libraries are named, the others stay as they are filed. Where a release cannot
+be read, nothing is written (exit code 3) unless `--without` leaves it out.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import accumulate
 from pathlib import Path
@@ -34,7 +35,8 @@ from envdoctor.harvest.compiled import BINARIES, Binaries, read_binaries
 from envdoctor.harvest.index_pages import IndexFile, read_project_page
 from envdoctor.harvest.interface_reader import digest_of
 from envdoctor.harvest.messages import Message, scan_messages
-from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
+from envdoctor.harvest.remote_archive import RemoteZip, naming, read_sdist_members
+from envdoctor.harvest.unread import Releases, parse_asked, refuse, run_writer
 from envdoctor.matrix.atlas import COUNTS, FILE_NAME, MAGIC, Atlas, key_of, load_atlas
 from envdoctor.matrix.interface_ranges import spans_of
 
@@ -119,15 +121,63 @@ SOURCES = (
 """The libraries whose lines stand in most reports of this field."""
 
 
-def read_source(fetcher: Fetcher, index: str, source: Source, cache: Path) -> dict[str, Files]:
-    """Return the messages of the last release of each minor, by release and file; raises Unavailable."""
-    page = read_project_page(fetcher, index, source.name)
-    releases = page.releases() if page else {}
-    chosen = chosen_of([v for v in releases if _counts(v, source.since)], source.parts)
-    read = partial(_messages_of, fetcher, source)
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda v: _kept(cache, source.name, v, releases[v], read), chosen))
-    return {version: files for version, files in zip(chosen, found, strict=True) if files}
+@dataclass(frozen=True, slots=True)
+class Harvest:
+    """Reads libraries' releases from one index, keeps them in `cache`, and tells which could not be read."""
+
+    fetcher: Fetcher
+    index: str
+    cache: Path
+    without: Releases = frozenset()
+    unread: list[str] = field(default_factory=list)
+
+    def read_source(self, source: Source) -> dict[str, Files]:
+        """Return the messages of the last release of each minor, by release and file; raises Unavailable."""
+        releases = self._releases(source)
+        chosen = chosen_of(releases, source.parts)
+        read = partial(_messages_of, self.fetcher, source)
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda v: self._kept(source.name, v, releases[v], read), chosen))
+        return {version: files for version, files in zip(chosen, found, strict=True) if files}
+
+    def read_compiled(self, source: Binaries) -> dict[str, Files]:
+        """Return the messages of compiled libraries, the last release of each minor; raises Unavailable."""
+        releases = self._releases(source)
+        read, name = partial(_binaries_of, self.fetcher, source), f"{source.name}-compiled"
+        return {v: files for v in chosen_of(releases) if (files := self._kept(name, v, releases[v], read))}
+
+    def _releases(self, source: Source | Binaries) -> dict[str, tuple[IndexFile, ...]]:
+        page = read_project_page(self.fetcher, self.index, source.name)
+        if page is None:
+            raise Unavailable(f"the index has no {source.name}")
+        return {
+            version: files
+            for version, files in page.releases().items()
+            if _counts(version, source.since) and (source.name, version) not in self.without
+        }
+
+    def _kept(
+        self,
+        name: str,
+        version: str,
+        files: Sequence[IndexFile],
+        read: Callable[[Sequence[IndexFile]], Files],
+    ) -> Files:
+        """Return a release's messages by file as they were kept, else read and keep them."""
+        kept = self.cache / name / f"{version}.json"
+        try:
+            known: Files = json.loads(kept.read_bytes())
+            return known
+        except (OSError, ValueError):
+            pass
+        try:
+            found = read(files)
+        except Unavailable as error:
+            self.unread.append(f"{name} {version} ({error})")
+            return {}
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(kept, json.dumps(found, separators=(",", ":")))
+        return found
 
 
 def read_release(fetcher: Fetcher, index: str, source: Source, version: str) -> Files:
@@ -149,30 +199,6 @@ def chosen_of(versions: Iterable[str], parts: int = 2) -> list[str]:
     return list(last.values())
 
 
-def _kept(
-    cache: Path,
-    name: str,
-    version: str,
-    files: Sequence[IndexFile],
-    read: Callable[[Sequence[IndexFile]], Files],
-) -> Files:
-    """Return a release's messages by file as they were kept, else read and keep them; none where it fails."""
-    kept = cache / name / f"{version}.json"
-    try:
-        known: Files = json.loads(kept.read_bytes())
-        return known
-    except (OSError, ValueError):
-        pass
-    try:
-        found = read(files)
-    except (Unavailable, zipfile.BadZipFile, zlib.error) as error:
-        sys.stderr.write(f"{name} {version}: {error}\n")
-        return {}
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(kept, json.dumps(found, separators=(",", ":")))
-    return found
-
-
 def _messages_of(fetcher: Fetcher, source: Source, files: Sequence[IndexFile]) -> Files:
     return {path: told for path, body in _python_files(fetcher, source, files) if (told := _messages(body))}
 
@@ -181,17 +207,6 @@ def _messages_of(fetcher: Fetcher, source: Source, files: Sequence[IndexFile]) -
 def _messages(body: bytes) -> list[list[str]]:
     """Return the messages of one file; most files are the same in the next release."""
     return [_row(message) for message in scan_messages(body.decode("utf-8", "replace"))]
-
-
-def read_compiled(fetcher: Fetcher, index: str, source: Binaries, cache: Path) -> dict[str, Files]:
-    """Return the messages of compiled libraries, the last release of each minor; raises Unavailable."""
-    page = read_project_page(fetcher, index, source.name)
-    releases = page.releases() if page else {}
-    chosen = chosen_of([v for v in releases if _counts(v, source.since)])
-    read = partial(_binaries_of, fetcher, source)
-    return {
-        v: files for v in chosen if (files := _kept(cache, f"{source.name}-compiled", v, releases[v], read))
-    }
 
 
 def _binaries_of(fetcher: Fetcher, source: Binaries, files: Sequence[IndexFile]) -> Files:
@@ -205,22 +220,32 @@ def _row(message: Message) -> list[str]:
 def _python_files(
     fetcher: Fetcher, source: Source, files: Sequence[IndexFile]
 ) -> Iterator[tuple[str, bytes]]:
+    file = _best_file(files)
+    if file is None:
+        return
+    with naming(file.filename):
+        if not file.is_wheel:
+            members = read_sdist_members(
+                fetcher, file.url, lambda n: source.wants(_inside(n)), lambda _: False
+            )
+            yield from ((_inside(name), body) for name, body in members.items())
+        elif (file.size or WHOLE + 1) <= WHOLE:
+            archive = zipfile.ZipFile(io.BytesIO(fetcher.get(file.url, cap=WHOLE * 2).body))
+            yield from ((n, archive.read(n)) for n in archive.namelist() if source.wants(n))
+        else:
+            remote = RemoteZip(fetcher, file.url)
+            yield from remote.read_many([name for name in remote.members if source.wants(name)])
+
+
+def _best_file(files: Sequence[IndexFile]) -> IndexFile | None:
+    """Prefer a wheel that is read whole, a pure one first, then the source, then a large wheel for Linux."""
     usable = [f for f in files if not f.yanked] or list(files)
     small = [f for f in usable if f.is_wheel and (f.size or WHOLE + 1) <= WHOLE]
+    if small:
+        return min(small, key=lambda f: (not f.filename.endswith("none-any.whl"), "linux" not in f.filename))
     sdists = [f for f in usable if not f.is_wheel and (f.size or WHOLE + 1) <= WHOLE]
     wheels = [f for f in usable if f.is_wheel and "linux" in f.filename and "x86_64" in f.filename]
-    if small:
-        file = min(small, key=lambda f: (not f.filename.endswith("none-any.whl"), "linux" not in f.filename))
-        archive = zipfile.ZipFile(io.BytesIO(fetcher.get(file.url, cap=WHOLE * 2).body))
-        yield from ((n, archive.read(n)) for n in archive.namelist() if source.wants(n))
-    elif sdists:
-        members = read_sdist_members(
-            fetcher, sdists[0].url, lambda n: source.wants(_inside(n)), lambda _: False
-        )
-        yield from ((_inside(name), body) for name, body in members.items())
-    elif wheels:
-        remote = RemoteZip(fetcher, wheels[-1].url)
-        yield from remote.read_many([name for name in remote.members if source.wants(name)])
+    return next(iter([*sdists[:1], *wheels[-1:]]), None)
 
 
 def _inside(name: str) -> str:
@@ -295,27 +320,31 @@ def _entries(
         yield [template, library, kind, file, function, guard, spans_of(places)]
 
 
-def main(names: Sequence[str]) -> None:
-    """Read the named libraries (all when none is named), or what the cache holds of them, and file all."""
+def main(arguments: Sequence[str]) -> None:
+    """File the messages of the named libraries (all when none is named); raises Unavailable, InputError."""
     from platformdirs import user_cache_path
 
     from envdoctor.harvest.index_settings import read_index_settings
 
+    known = [source.name for source in SOURCES] + [name for b in BINARIES for name in (b.library, b.name)]
+    asked = parse_asked(arguments, known, "envdoctor.harvest.atlas")
     settings = read_index_settings()
     cache = user_cache_path("envdoctor") / "atlas" / digest_of(messages, compiled)
     found: dict[str, dict[str, Files]] = {}
     with Fetcher(FetchSettings(certificates=settings.certificates, proxy=settings.proxy)) as fetcher:
-        for source in (one for one in SOURCES if not names or one.name in names):
-            found[source.name] = read_source(fetcher, settings.url, source, cache)
+        harvest = Harvest(fetcher, settings.url, cache, asked.without)
+        for source in (one for one in SOURCES if asked.wants(one.name)):
+            found[source.name] = harvest.read_source(source)
             sys.stderr.write(f"{source.name}: {len(found[source.name])} releases\n")
-        for binaries in (one for one in BINARIES if not names or one.library in names):
-            for version, files in read_compiled(fetcher, settings.url, binaries, cache).items():
+        for binaries in (one for one in BINARIES if asked.wants(one.library)):
+            for version, files in harvest.read_compiled(binaries).items():
                 found.setdefault(binaries.library, {}).setdefault(version, {}).update(files)
                 sys.stderr.write(f"{binaries.name} {version}: {len(files)} binaries\n")
-    kept = load_atlas(find_folder()) if names else None
+    refuse(harvest.unread, FILE_NAME)
+    kept = load_atlas(find_folder()) if asked.libraries else None
     whole = encode_atlas({n: f for n, f in found.items() if f}, kept)
     replace_file(Path(find_folder(), "releases", FILE_NAME), whole)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(run_writer(main))

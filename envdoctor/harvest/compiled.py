@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from envdoctor.fetch import Fetcher
 from envdoctor.harvest.index_pages import IndexFile
 from envdoctor.harvest.messages import HOLE, LONGEST, Message, is_telling
-from envdoctor.harvest.remote_archive import Member, RemoteZip
+from envdoctor.harvest.remote_archive import Member, RemoteZip, naming
 from envdoctor.matrix.atlas import COMPILED
 
 
@@ -106,7 +106,8 @@ def read_binaries(
     """Yield the binaries of a release with their messages, each from the wheel that packs it smallest."""
     found: dict[str, tuple[Member, RemoteZip]] = {}
     for file in _one_a_platform(files):
-        archive = RemoteZip(fetcher, file.url)
+        with naming(file.filename):
+            archive = RemoteZip(fetcher, file.url)
         for member in archive.members.values():
             stem = member.name.rpartition("/")[2].partition(".")[0]
             if any(fnmatch.fnmatchcase(member.name, pattern) for pattern in source.members) and (
@@ -114,7 +115,8 @@ def read_binaries(
             ):
                 found[stem] = member, archive
     for member, archive in found.values():
-        yield member.name, list(scan_binary(archive.stream(member.name)))
+        with naming(archive.url.rpartition("/")[2].partition("#")[0]):
+            yield member.name, list(scan_binary(archive.stream(member.name)))
 
 
 def _one_a_platform(files: Sequence[IndexFile]) -> Iterator[IndexFile]:

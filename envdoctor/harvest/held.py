@@ -20,6 +20,7 @@ from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import replace_file
 from envdoctor.harvest.interface_reader import Reader
 from envdoctor.harvest.interface_sources import LIBRARIES
+from envdoctor.harvest.unread import run_writer
 from envdoctor.matrix.held import FILE_NAME, load_held
 from envdoctor.matrix.interface_records import Record, load_record
 from envdoctor.python_source import parse_python
@@ -145,7 +146,7 @@ def chosen_of(versions: Sequence[str]) -> list[str]:
 
 
 def main(names: Sequence[str]) -> None:
-    """Read the named libraries (all that have a record when none is named)."""
+    """Read the named libraries (all that have a record when none is named); raises Unavailable."""
     from platformdirs import user_cache_path
 
     from envdoctor.harvest.index_settings import read_index_settings
@@ -168,4 +169,4 @@ def main(names: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(run_writer(main))

@@ -1,9 +1,10 @@
 """Reads the interfaces of libraries' releases from the index.
 
-    python -m envdoctor.harvest.interface_reader [LIBRARY]...
+    python -m envdoctor.harvest.interface_reader [LIBRARY]... [--without LIBRARY==RELEASE]...
 
 writes `matrices/releases/interfaces/<library>.json.xz`. What was read of a release is kept in the user's
-cache, so that an interrupted run goes on where it stopped; the same releases give the same bytes.
+cache, so that an interrupted run goes on where it stopped; the same releases give the same bytes. A library
+of which a release cannot be read keeps its former record (exit code 3) unless `--without` leaves it out.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -40,7 +41,8 @@ from envdoctor.harvest.interfaces import (
     scan_interface,
     without_inner,
 )
-from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
+from envdoctor.harvest.remote_archive import RemoteZip, naming, read_sdist_members
+from envdoctor.harvest.unread import Releases, parse_asked, refuse, run_writer
 from envdoctor.matrix.interface_records import (
     ARGUMENTS,
     FOLDER,
@@ -103,15 +105,21 @@ class Reader:
     fetcher: Fetcher
     index: str
     cache: Path
+    without: Releases = frozenset()
+    unread: list[str] = field(default_factory=list)
+    """The releases that could not be read, each with its reason."""
 
     def read(self, library: Library) -> dict[str, Interface]:
         """Return the interfaces of the chosen releases, oldest first; raises Unavailable.
 
-        A release whose files cannot be read is left out.
+        A release whose files cannot be read is left out, and told in `unread`.
         """
         page = read_project_page(self.fetcher, self.index, library.name)
-        releases = page.releases() if page else {}
-        chosen = chosen_releases([v for v in releases if _counts(v, library)], library.step)
+        if page is None:
+            raise Unavailable(f"the index has no {library.name}")
+        releases = page.releases()
+        counting = [v for v in releases if _counts(v, library) and (library.name, v) not in self.without]
+        chosen = chosen_releases(counting, library.step)
         wanted = [(version, file) for version in chosen if (file := _best_file(releases[version]))]
         known: Read = {}
         found: dict[str, Interface] = {}
@@ -146,8 +154,8 @@ class Reader:
             return kept
         try:
             return _read_files(self.fetcher, file, library)
-        except (Unavailable, zipfile.BadZipFile) as error:
-            sys.stderr.write(f"{library.name} {version}: {error}\n")
+        except Unavailable as error:
+            self.unread.append(f"{library.name} {version} ({error})")
             return {}
 
     def _scan(self, library: Library, version: str, files: dict[str, bytes | None], known: Read) -> Interface:
@@ -223,21 +231,25 @@ def _rank(file: IndexFile) -> int:
 
 
 def _read_files(fetcher: Fetcher, file: IndexFile, library: Library) -> dict[str, bytes | None]:
-    if not file.is_wheel:
-        members = read_sdist_members(fetcher, file.url, lambda name: name.endswith(SOURCES), lambda _: False)
-        return {_without_root(name): body for name, body in members.items()}
+    with naming(file.filename):
+        if not file.is_wheel:
+            found = read_sdist_members(fetcher, file.url, lambda n: n.endswith(SOURCES), lambda _: False)
+            return {_without_root(name): body for name, body in found.items()}
+        whole = {_installed(name): body for name, body in _members(fetcher, file, library).items()}
+    return {name: narrowed(name, body, library) for name, body in whole.items()}
+
+
+def _members(fetcher: Fetcher, file: IndexFile, library: Library) -> dict[str, bytes | None]:
+    """Return the sources in a wheel by name, with the content of those that are read."""
     if (file.size or WHOLE + 1) <= WHOLE:
         archive = zipfile.ZipFile(io.BytesIO(fetcher.get(file.url, cap=2 * WHOLE).body))
         names = [name for name in archive.namelist() if name.endswith(SOURCES)]
         chosen = [name for name in names if _is_read(_installed(name), library)]
-        told = dict.fromkeys(names) | {name: archive.read(name) for name in chosen}
-    else:
-        remote = RemoteZip(fetcher, file.url)
-        names = [name for name in remote.members if name.endswith(SOURCES)]
-        chosen = [name for name in names if _is_read(_installed(name), library)]
-        told = dict.fromkeys(names) | dict(remote.read_many(chosen))
-    whole = {_installed(name): body for name, body in told.items()}
-    return {name: narrowed(name, body, library) for name, body in whole.items()}
+        return dict.fromkeys(names) | {name: archive.read(name) for name in chosen}
+    remote = RemoteZip(fetcher, file.url)
+    names = [name for name in remote.members if name.endswith(SOURCES)]
+    chosen = [name for name in names if _is_read(_installed(name), library)]
+    return dict.fromkeys(names) | dict(remote.read_many(chosen))
 
 
 def narrowed(name: str, body: bytes | None, library: Library) -> bytes | None:
@@ -295,24 +307,31 @@ def _without_root(name: str) -> str:
     return inside
 
 
-def main(names: Sequence[str]) -> None:
-    """Scan the named libraries (all when none is named) and write their generated files."""
+def main(arguments: Sequence[str]) -> None:
+    """Write the records of the named libraries (all when none is named); raises Unavailable, InputError."""
     from platformdirs import user_cache_path
 
     from envdoctor.harvest.index_settings import read_index_settings
 
+    asked = parse_asked(
+        arguments, (library.name for library in LIBRARIES), "envdoctor.harvest.interface_reader"
+    )
     settings = read_index_settings()
     folder = Path(find_folder(), "releases", FOLDER)
     folder.mkdir(parents=True, exist_ok=True)
+    unread: list[str] = []
     with Fetcher(FetchSettings(certificates=settings.certificates, proxy=settings.proxy)) as fetcher:
-        reader = Reader(fetcher, settings.url, user_cache_path("envdoctor") / "interfaces")
-        for library in LIBRARIES:
-            if not names or library.name in names:
-                found = {v: without_inner(told, library.inner) for v, told in reader.read(library).items()}
+        for library in (one for one in LIBRARIES if asked.wants(one.name)):
+            cache = user_cache_path("envdoctor") / "interfaces"
+            reader = Reader(fetcher, settings.url, cache, asked.without)
+            found = {v: without_inner(told, library.inner) for v, told in reader.read(library).items()}
+            unread += reader.unread
+            if not reader.unread:
                 record = {"library": library.name, "root": library.root, **encode(found, library.root)}
                 replace_file(folder / f"{library.name}{SUFFIX}", pack_record(record))
                 sys.stderr.write(f"{library.name}: {len(found)} releases\n")
     write_index(Path(find_folder()))
+    refuse(unread, "what is recorded of their libraries")
 
 
 def write_index(folder: Path) -> None:
@@ -339,4 +358,4 @@ def _arguments(record: Record) -> set[str]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(run_writer(main))

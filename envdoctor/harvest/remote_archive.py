@@ -9,8 +9,10 @@ from __future__ import annotations
 import io
 import struct
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from envdoctor.errors import Unavailable
@@ -32,6 +34,15 @@ _LOCAL_HEADER = 30
 
 class BadArchive(Unavailable):
     """The bytes are no archive that can be trusted, or lack the member asked for."""
+
+
+@contextmanager
+def naming(filename: str) -> Iterator[None]:
+    """Name the file in what is raised while its members are read; raises BadArchive for what is none."""
+    try:
+        yield
+    except (BadArchive, zipfile.BadZipFile, zlib.error) as error:
+        raise BadArchive(f"{filename}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from fake_index import FakeIndex, Fault
 
 from envdoctor.diagnosis import diagnose_facts, read_facts
 from envdoctor.fact_files import find_folder
@@ -131,3 +135,59 @@ def test_an_unexplained_line_is_answered_by_the_release_that_says_it(tmp_path: P
     assert finding.summary.startswith("servit stops because heads is no multiple of tp: ValueError")
     assert "0.2.0 to 0.3.1 (engine.py, Engine.verify)" in finding.cause
     assert finding.remedies[-1].pins == {"servit": ">0.3.1"}
+
+
+@pytest.fixture
+def beside(index: FakeIndex, tmp_path: Path) -> Path:
+    """A folder with a matrix that holds nothing, beside an index with two releases of two libraries."""
+    for library in ("packaging", "seqeval"):
+        for version in ("23.0", "24.0"):
+            index.add_wheel(library, version, members={f"{library}/engine.py": SOURCE.encode()})
+    (tmp_path / "matrices" / "releases").mkdir(parents=True)
+    return tmp_path
+
+
+def write_records(index: FakeIndex, folder: Path, writer: str, *arguments: str) -> tuple[int, str]:
+    """Run a writer on the index; return its exit code and the last line that it told."""
+    places = {"ENVDOCTOR_MATRICES": str(folder / "matrices"), "XDG_CACHE_HOME": str(folder / "cache")}
+    told = {**os.environ, **places, "PIP_INDEX_URL": index.url}
+    command = [sys.executable, "-m", f"envdoctor.harvest.{writer}", *arguments]
+    done = subprocess.run(command, env=told, capture_output=True, text=True)
+    return done.returncode, done.stderr.strip().rpartition("\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("writer", "library", "record"),
+    [
+        ("atlas", "packaging", "atlas.bin"),
+        ("interface_reader", "seqeval", "interfaces/seqeval.json.xz"),
+    ],
+)
+def test_without_a_release_that_cannot_be_read_nothing_is_written(
+    index: FakeIndex, beside: Path, writer: str, library: str, record: str
+) -> None:
+    written = beside / "matrices" / "releases" / record
+    index.faults[f"/files/{library}-23.0-py3-none-any.whl"] = Fault(body=b"no zip at all")
+    code, told = write_records(index, beside, writer, library)
+    assert (code, written.exists()) == (3, False)
+    assert f"{library} 23.0 ({library}-23.0-py3-none-any.whl: File is not a zip file)" in told
+    assert "--without LIBRARY==RELEASE" in told
+    assert write_records(index, beside, writer, library, "--without", f"{library}==23.0")[0] == 0
+    assert written.exists()
+    index.faults.clear()
+    assert write_records(index, beside, writer, library) == (0, f"{library}: 2 releases")
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ("packagin==23.0", "'packagin' is no library that is read; nearest: packaging"),
+        ("packaging", "not written as"),
+    ],
+)
+def test_what_is_left_out_must_be_a_release_of_what_is_read(
+    index: FakeIndex, beside: Path, argument: str, said: str
+) -> None:
+    code, told = write_records(index, beside, "atlas", "--without", argument)
+    assert code == 2
+    assert said in told
