@@ -14,6 +14,7 @@ from envdoctor.errors import InputError, Unavailable, nearest
 from envdoctor.report import Format, as_json
 
 if TYPE_CHECKING:
+    from envdoctor.harvest.sample import Draw
     from envdoctor.harvest.update import PackageOutcome, UpdateReport
     from envdoctor.specifiers import SpecifierSet
 
@@ -36,7 +37,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(parser, "--store", "DIR", "this build store, not the user's data")
     add(parser, "--releases", "DIR", "with --store: write snapshot and tables there")
-    add_flag(parser, "--all", "with verify: re-read every recorded release")
+    add_flag(parser, "--all", "with verify: re-read every release of the generated tables")
+    add(parser, "--sample", "N", "with verify: only read N recorded releases again, drawn by lot", type=int)
+    add(
+        parser,
+        "--seed",
+        "N",
+        "with verify: draw by this seed (default: another each time, and told)",
+        type=int,
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -47,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--releases needs --store")
     if args.reread and args.action != "update":
         raise InputError("--reread goes with update")
+    _check_draw(args)
     args.package = [_package_name(name) for name in args.package]
     actions: dict[str, Callable[[argparse.Namespace], int]] = {
         "status": _status,
@@ -160,19 +170,47 @@ def _update_text(args: argparse.Namespace, report: UpdateReport) -> str:
 
 def _verify(args: argparse.Namespace) -> int:
     from envdoctor.harvest.index_settings import read_index_settings
-    from envdoctor.harvest.verify import verify_matrix
+    from envdoctor.harvest.verify import verify_draw, verify_matrix
 
-    progress = Progress(args)
+    progress, draw = Progress(args), _draw(args)
     settings = read_index_settings(args.index_url)
-    mismatches = verify_matrix(settings, args.store, args.package, _shown(progress), every_release=args.all)
+    shown = _shown(progress)
+    if args.sample:
+        mismatches = verify_draw(settings, shown, draw)
+    else:
+        mismatches = verify_matrix(
+            settings, args.store, args.package, shown, every_release=args.all, draw=draw
+        )
     progress.end()
+    if not args.package:
+        note(args, f"recorded releases were drawn by --seed {draw.seed}")
     if args.format is Format.JSON:
         found = [{"kind": m.kind, "what": m.what, "text": m.text} for m in mismatches]
         write(args, as_json({"schema": "envdoctor.matrix-verify/1", "holds": not found, "mismatches": found}))
     else:
         lines = [f"{m.kind} {m.what}: {m.text}" for m in mismatches]
-        write(args, "\n".join(lines) or "everything that can be re-derived holds")
+        held = "what was drawn holds" if args.sample else "everything that can be re-derived holds"
+        write(args, "\n".join(lines) or held)
     return 1 if mismatches else 0
+
+
+def _draw(args: argparse.Namespace) -> Draw:
+    """Return which recorded releases are drawn; a seed that was not told is another each time."""
+    from random import SystemRandom
+
+    from envdoctor.harvest.sample import Draw
+
+    return Draw(args.sample, SystemRandom().randrange(1_000_000) if args.seed is None else args.seed)
+
+
+def _check_draw(args: argparse.Namespace) -> None:
+    drawn = args.sample is not None or args.seed is not None
+    if drawn and (args.action != "verify" or args.package):
+        raise InputError("--sample and --seed go with verify of all packages")
+    if args.sample is not None and (args.all or args.store):
+        raise InputError("--sample reads only what it draws: it goes with neither --all nor --store")
+    if args.sample is not None and args.sample < 1:
+        raise InputError(f"--sample {args.sample}: at least one is drawn")
 
 
 def _shown(line: Progress) -> Callable[[PackageOutcome | str, int, int], None]:

@@ -1,10 +1,11 @@
-"""A random share of what was read of releases, read again from their files: interfaces and messages."""
+"""Some recorded releases, drawn by lot and read again from their files: interfaces and messages."""
 
 from __future__ import annotations
 
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -16,24 +17,34 @@ from envdoctor.harvest.interface_sources import LIBRARIES, Library
 from envdoctor.harvest.interfaces import UNLISTED, Interface, without_inner
 from envdoctor.harvest.workers import Workers
 from envdoctor.matrix.atlas import COMPILED, Atlas, key_of, load_atlas
-from envdoctor.matrix.interface_records import Record, load_record
+from envdoctor.matrix.interface_records import Record, load_record, recorded_versions
 
-SHARE = 0.01
+SHARE = 100
+"""One of so many recorded releases is read again unless a number is told."""
 AT_ONCE = 2
 """Releases that are read at once: while one is fetched another is parsed."""
 Check = tuple[str, Callable[[], Sequence[str]]]
 
 
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How many recorded releases are drawn (None: a hundredth of them), and by which seed."""
+
+    count: int | None = None
+    seed: int = 0
+
+
 def read_again(
-    fetcher: Fetcher,
-    index: str,
-    folder: Path,
-    progress: Callable[[str, int, int], None],
-    share: float = SHARE,
+    fetcher: Fetcher, index: str, folder: Path, progress: Callable[[str, int, int], None], draw: Draw
 ) -> Iterator[tuple[str, str]]:
-    """Yield, of a random share of the releases, those whose files say otherwise, each with the reason."""
+    """Yield, of the releases drawn, those whose files say otherwise, each with the reason.
+
+    The same seed draws the same of the same records; those of one library are read one after the other.
+    """
     checks = [*_interfaces(fetcher, index, folder), *_messages(fetcher, index, folder)]
-    chosen = random.SystemRandom().sample(checks, min(len(checks), max(1, round(share * len(checks)))))
+    count = max(1, round(len(checks) / SHARE)) if draw.count is None else draw.count
+    order = random.Random(draw.seed).sample(range(len(checks)), min(len(checks), count))
+    chosen = [checks[place] for place in sorted(order)]
     with Workers(AT_ONCE) as pool:
         answers = pool.map(_answer, (check for _, check in chosen))
         for done, ((what, _), wrong) in enumerate(zip(chosen, answers, strict=True), 1):
@@ -53,12 +64,9 @@ def _answer(check: Callable[[], Sequence[str]]) -> str:
 
 def _interfaces(fetcher: Fetcher, index: str, folder: Path) -> Iterator[Check]:
     for library in LIBRARIES:
-        record = load_record(folder, library.name)
-        if record is not None:
-            for version in record.versions:
-                check = partial(_interface_differs, fetcher, index, folder, library, version)
-                yield f"interface of {library.name} {version}", check
-        load_record.cache_clear()  # each is large, and few are asked again
+        for version in recorded_versions(folder, library.name):
+            check = partial(_interface_differs, fetcher, index, folder, library, version)
+            yield f"interface of {library.name} {version}", check
 
 
 def _interface_differs(

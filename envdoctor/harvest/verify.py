@@ -17,7 +17,7 @@ from envdoctor.harvest.extract import FAMILIES, extractor_of
 from envdoctor.harvest.index_pages import ProjectPage, read_project_page
 from envdoctor.harvest.index_settings import IndexSettings
 from envdoctor.harvest.refresh import fetcher_for
-from envdoctor.harvest.sample import read_again
+from envdoctor.harvest.sample import Draw, read_again
 from envdoctor.harvest.store import PackageStore
 from envdoctor.harvest.workers import Workers
 from envdoctor.matrix.load import Matrix, load_matrix
@@ -113,15 +113,15 @@ def verify_matrix(
     progress: Callable[[str, int, int], None],
     *,
     every_release: bool,
+    draw: Draw,
 ) -> list[Mismatch]:
     """Return what no longer holds, of the packages `only` (default: all); raises Unavailable.
 
     Checked: the versions of every package of the snapshot (or of the build store), the generated tables
     (their newest releases, or with `every_release` all), that rows' source wheels are still on the index, and
-    where nothing is chosen a random hundredth of the releases whose interfaces and messages are recorded.
+    where nothing is chosen some of the releases whose interfaces and messages are recorded, as `verify_draw`.
     """
     matrix = load_matrix()
-    folder = Path(matrix.folder)
     known = {n: v for n, v in _known_versions(matrix, store).items() if not only or n in only}
     wheels = {i: w for i, w in wheels_of_rows(_tables_by_id(matrix)).items() if not only or w[0] in only}
     recorded = [family for family in FAMILIES if matrix.generated(family).get("releases")]
@@ -130,15 +130,22 @@ def verify_matrix(
         verifier = Verifier(fetcher, settings.url, progress)
         pages = verifier.pages([*known, *families, *(name for name, _ in wheels.values())])
         newest = None if every_release else CHECKED_RELEASES
-        return [
+        found = [
             *missing_versions(pages, known),
             *verifier.rederived(pages, matrix.generated, newest),
             *missing_sources(pages, wheels),
-            *(
-                Mismatch("sample", what, text)
-                for what, text in ([] if only else read_again(fetcher, settings.url, folder, progress))
-            ),
         ]
+    return found if only else [*found, *verify_draw(settings, progress, draw)]
+
+
+def verify_draw(
+    settings: IndexSettings, progress: Callable[[str, int, int], None], draw: Draw
+) -> list[Mismatch]:
+    """Return the recorded releases, of those that are drawn, whose files say otherwise."""
+    with fetcher_for(settings) as fetcher:
+        folder = Path(load_matrix().folder)
+        told = read_again(fetcher, settings.url, folder, progress, draw)
+        return [Mismatch("sample", what, text) for what, text in told]
 
 
 def _known_versions(matrix: Matrix, store: str | None) -> dict[str, list[str]]:

@@ -110,6 +110,18 @@ def load_record(folder: Folder, library: str) -> Record | None:
         return None
 
 
+def recorded_versions(folder: Folder, library: str) -> tuple[str, ...]:
+    """Return the releases of which a library's record tells, without reading what it tells of them."""
+    import lzma
+
+    try:
+        data = lzma.decompress(read_file(os.path.join(folder, "releases", FOLDER, f"{library}{SUFFIX}")))
+    except (OSError, lzma.LZMAError):
+        return ()
+    _, _, rest = data.rpartition(b'"versions":')  # keys are sorted, and this one is the last
+    return tuple(json.loads(rest.removesuffix(b"}"))) if rest else ()
+
+
 @cache
 def recorded_libraries(folder: Folder) -> tuple[str, ...]:
     """Return the libraries that have a record, sorted."""

@@ -68,9 +68,9 @@ def forget_what_was_loaded() -> None:
         loader.cache_clear()
 
 
-def verify(capsys) -> tuple[int, dict]:
+def verify(capsys, *arguments: str) -> tuple[int, dict]:
     capsys.readouterr()
-    code = main(["matrix", "verify", "--format", "json"])
+    code = main(["matrix", "verify", "--format", "json", *arguments])
     return code, json.loads(capsys.readouterr().out)
 
 
@@ -268,8 +268,32 @@ def test_a_sample_of_what_was_read_of_releases_is_read_again(
     path.write_bytes(pack_record(record | {"versions": ["1.0"]}))
     load_record.cache_clear()
     exit_code, found = verify(capsys)
-    load_record.cache_clear()
     assert (exit_code == 0) is holds
     assert [(m["kind"], m["what"]) for m in found["mismatches"]] == (
         [] if holds else [("sample", "interface of seqeval 1.0")]
     )
+    asked = len(index.requests)
+    assert verify(capsys, "--sample", "3", "--seed", "7") == (exit_code, found)
+    assert index.paths()[asked:] == ["/simple/seqeval/", "/files/seqeval-1.0-py3-none-any.whl"]
+    load_record.cache_clear()
+
+
+def test_a_seed_that_was_not_told_is_said(matrix_folder, capsys):
+    assert main(["matrix", "verify"]) == 0
+    seed = re.search(r"drawn by --seed (\d+)", capsys.readouterr().err)[1]
+    assert main(["matrix", "verify", "--sample", "1", "--seed", seed]) == 0
+    assert capsys.readouterr().out == "what was drawn holds\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["status", "--sample", "3"], "go with verify"),
+        (["verify", "--sample", "0"], "at least one"),
+        (["verify", "--sample", "3", "--all"], "reads only what it draws"),
+        (["verify", "--package", "torch", "--seed", "3"], "go with verify of all packages"),
+    ],
+)
+def test_what_a_draw_goes_with(arguments, said, capsys):
+    assert main(["matrix", *arguments]) == 2
+    assert said in capsys.readouterr().err
