@@ -17,7 +17,11 @@ STANDARD_LIBRARY = os.path.dirname(os.path.realpath(os.__file__))
 def main() -> int:
     """Run the command line with nothing but ours to import."""
     leave_foreign_paths()
+    import atexit
     import gc
+
+    ended: list[int] = []
+    atexit.register(_leave, ended)  # before anything else is: so it is called last
 
     gc.disable()  # nothing that is imported becomes garbage
     import_without_more()
@@ -26,22 +30,20 @@ def main() -> int:
     gc.enable()
     code = run()
     gc.freeze()  # or the interpreter looks through all of it for garbage, a twentieth of a short command
-    _leave(code)
+    ended.append(code)
     return code
 
 
-def _leave(code: int) -> None:
-    """End the process at once, where nothing is left to do but to take apart what it made."""
-    import atexit
-
-    if "threading" in sys.modules or atexit._ncallbacks():
-        return
+def _leave(ended: list[int]) -> None:
+    """End the process at once: all that is left to do is to take apart what it made."""
+    if not ended:
+        return  # an exception ends it, and the interpreter's is the code
     try:
         sys.stdout.flush()
         sys.stderr.flush()
     except (AttributeError, OSError, ValueError):
         return  # the interpreter says so, as it says it for any program
-    os._exit(code)
+    os._exit(ended[0])
 
 
 def import_without_more() -> None:

@@ -195,10 +195,14 @@ class Distribution:
     problems: tuple[str, ...] = ()
 
     @property
+    def told(self) -> str:
+        """Its version, else what is told in its place: `2.2` of `==2.2.*`, else the range."""
+        return self.version or self.specifier.removeprefix("==").removesuffix(".*")
+
+    @property
     def begun(self) -> str | None:
         """The beginning of its version where no more is told: `2.2` of `==2.2.*`."""
-        told = self.specifier.removeprefix("==").removesuffix(".*")
-        return told if self.version is None and f"=={told}.*" == self.specifier else None
+        return self.told if self.version is None and f"=={self.told}.*" == self.specifier else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,6 @@ _VARIANT_INDEX = re.compile(
 """A command that takes torch from the index of one CUDA."""
 _ANY = (ANY, ">=0")
 """Pins that leave the release open."""
-BUILT_FOR_ONE = ("torchvision", "torchaudio", "torchcodec", "xformers")
-"""What installs, or works, with the one torch that a release was built for."""
 
 
 def is_plain(remedy: Remedy) -> bool:
@@ -83,7 +81,8 @@ class Neighbours:
         version = self._view.version(_TORCH)
         if version is None or version.is_prerelease or _TORCH in remedy.pins:
             return remedy
-        pins = {name: pin for name in ("torchvision", "torchaudio") if (pin := self._pair(name))}
+        rows = self._view.companions.items()
+        pins = {name: pin for name, row in rows if row.of_torch and (pin := self._pair(name))}
         lines = tuple(self._same_release(line, version, pins) for line in remedy.commands)
         if lines == remedy.commands:
             return remedy
@@ -104,8 +103,9 @@ class Neighbours:
         told = {word for line in lines for word in _words(line)}
         if any(word == "torch" or word.startswith("torch=") for word in told):
             return remedy
-        bare = [name for name in BUILT_FOR_ONE if name in told and remedy.pins.get(name, ANY) in _ANY]
-        bare += [name for name in BUILT_FOR_ONE if remedy.pins.get(name) in _ANY and name not in bare]
+        moving = [name for name, row in self._view.companions.items() if row.moves_torch]
+        bare = [name for name in moving if name in told and remedy.pins.get(name, ANY) in _ANY]
+        bare += [name for name in moving if remedy.pins.get(name) in _ANY and name not in bare]
         fitting = {name: pin for name in bare if (pin := self._pair(name))}
         if not fitting:
             return remedy

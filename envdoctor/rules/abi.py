@@ -17,7 +17,7 @@ from envdoctor.rules.base import Rule
 from envdoctor.rules.built_for import built_remedies
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.interface_lookup import distribution_of
-from envdoctor.rules.pairs import SIDE_BY_SIDE, installed_pair, pair_remedies
+from envdoctor.rules.pairs import installed_pair, pair_remedies
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.view import View, explained, installed, quoted, symptoms, torch_build
 from envdoctor.values import replace
@@ -85,7 +85,8 @@ def _only_one_told(view: View) -> str:
     """
     rows = [row for row in view.matrix.rows(tables.ExtensionRow) if view.installed(row.package)]
     told = [row for row in rows if not _may_fit(view, row.package)]
-    told = [row for row in told if row.package not in SIDE_BY_SIDE] or told
+    of_torch = {name for name, row in view.companions.items() if row.of_torch}
+    told = [row for row in told if row.package not in of_torch] or told
     return told[0].id if len({row.package for row in told}) == 1 else ""
 
 
@@ -123,7 +124,8 @@ def _finding(view: View, identity: str, seen: tuple[Symptom, ...]) -> Finding:
     package = row.package if row else _package_at(view, seen) or _UNNAMED
     symbol = seen[0].captured.get("symbol", "")
     built = _symbol_rows(view, symbol)
-    torch = (view.version_text("torch") or "the installed one").removeprefix("==").removesuffix(".*")
+    told = view.facts.distribution("torch")
+    torch = told.told if told and told.told else "the installed one"
     guessed = row is not None and seen[0].id not in _OWNED and not _is_named(view, row, seen)
     elsewhere = _is_of_the_told_torch(view, built)
     other = f"{package} was built for another torch than {torch}: undefined symbol at import (ABI)."

@@ -213,7 +213,8 @@ def check_extension_architectures(view: View) -> Iterable[Finding]:
     gpus = [gpu for gpu in view.gpus.get() or () if gpu.compute_capability]
     if not seen or not gpus:
         raise Skip("no missing kernel image, or no GPU, is told")
-    named = [name for name in _COMPILED if name.replace("-", "_") in seen[0].text.replace("-", "_")]
+    compiled = [name for name, row in view.companions.items() if row.kernels]
+    named = [name for name in compiled if name.replace("-", "_") in seen[0].text.replace("-", "_")]
     texts = (error.text for error in view.facts.errors if seen[0].id in error.symptoms)
     source = next((met for text in texts if (met := _SOURCE_FILE.search(text))), None) if not named else None
     runs = all(_fault(view, gpu) is False for gpu in gpus)
@@ -221,7 +222,7 @@ def check_extension_architectures(view: View) -> Iterable[Finding]:
         return
     sms = list(dict.fromkeys(gpu.compute_capability.sm for gpu in gpus if gpu.compute_capability))
     sm = " or ".join(sms)
-    held = named or ([] if source else [name for name in _COMPILED if view.facts.distribution(name)])
+    held = named or ([] if source else [name for name in compiled if view.facts.distribution(name)])
     who = " or ".join(f"{name} {view.version_text(name) or ''}".strip() for name in held)
     who = f"the package of {source[1]}" if source else who or "a compiled extension in the traceback"
     names = " or ".join(dict.fromkeys(gpu.name or "the GPU" for gpu in gpus))
@@ -249,17 +250,6 @@ def check_extension_architectures(view: View) -> Iterable[Finding]:
 
 _SOURCE_FILE = re.compile(r"\bat (/?(?:[\w.-]{1,60}/){1,12}[\w.-]{1,60}\.(?:cuh?|cpp|h)):\d")
 """The file of the call that failed, as an extension's own error check names it."""
-_COMPILED = (
-    "vllm",
-    "sglang",
-    "flashinfer",
-    "flash-attn",
-    "xformers",
-    "bitsandbytes",
-    "deepspeed",
-    "torchvision",
-    "torchao",
-)
 
 
 _AMPERE = 80

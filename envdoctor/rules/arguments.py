@@ -17,14 +17,6 @@ from envdoctor.values import dataclass
 _ITEM = re.compile(r"(?:^|[\s'\"\[,])--?([A-Za-z][\w-]{1,80})|'([A-Za-z_]\w{1,80})'")
 _WORD = re.compile(r"[._]")
 SHOWN = 6
-_LAUNCHERS = {"launch": "accelerate launch", "accelerate": "accelerate launch"}
-"""Commands by the name under which their parser speaks."""
-_HELP = {
-    "llama.cpp": ("llama-server --help",),
-    "accelerate launch": ("accelerate launch --help",),
-}
-"""What shows the options of those whose name is no program's."""
-_OF_LLAMA_CPP = "SYM-ARGS-LLAMA-CPP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,29 +35,31 @@ class _Refused:
 
 def check_refused_arguments(view: View) -> Iterable[Finding]:
     """Say of each argument that a parser refused which releases have it."""
-    refusals = {line for row in view.matrix.frameworks.values() for line in row.refusals} | {_OF_LLAMA_CPP}
+    refusals = {line for row in view.matrix.frameworks.values() for line in row.refusals}
+    refusals.update(line for row in view.matrix.rows(tables.ProgramRow) for line in row.refusals)
     seen = [s for s in view.facts.symptoms if s.id in refusals and parse_keys(s.captured.get("keys", ""))]
     if not seen:
         raise Skip("no parser refused an argument")
     for symptom in {s.captured["keys"]: s for s in reversed(seen)}.values():
         strange = _strange_program(view, symptom)
-        yield _of_program(view, strange, symptom) if strange else _finding(view, symptom)
+        yield _of_program(view, *strange, symptom) if strange else _finding(view, symptom)
 
 
-def _strange_program(view: View, symptom: Symptom) -> str:
-    """Return the program whose parser speaks; empty for a script and for a framework's own."""
-    if symptom.id == _OF_LLAMA_CPP:
-        return "llama.cpp"
+def _strange_program(view: View, symptom: Symptom) -> tuple[str, tuple[str, ...]] | None:
+    """Return the program whose parser speaks, and what shows its options; None of scripts and frameworks."""
     program = symptom.captured.get("program", "")
+    for row in view.matrix.rows(tables.ProgramRow):
+        if symptom.id in row.refusals or program in row.parsers:
+            return row.name, (row.help,)
     known = ((name, row.parser, row.module, *row.programs) for name, row in view.matrix.frameworks.items())
     ours = program.removesuffix("-cli") in {one for names in known for one in names if one}
-    return "" if not program or ours or program.endswith(".py") else program
+    strange = program and not ours and not program.endswith(".py")
+    return (program, commands("{} --help", program)) if strange else None
 
 
-def _of_program(view: View, program: str, symptom: Symptom) -> Finding:
+def _of_program(view: View, command: str, help_: tuple[str, ...], symptom: Symptom) -> Finding:
     told = parse_keys(symptom.captured["keys"])
     keys = ", ".join(f"--{key.replace('_', '-')}" for key in told[:SHOWN])
-    command = _LAUNCHERS.get(program, program)
     return Finding(
         id="ARGUMENT-UNKNOWN",
         severity=Severity.ERROR,
@@ -75,7 +69,7 @@ def _of_program(view: View, program: str, symptom: Symptom) -> Finding:
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
         remedies=(
             *(way for key in told for way in _called_here(view, command, key)),
-            Remedy("See which options it has.", _HELP.get(command) or commands("{} --help", command)),
+            Remedy("See which options it has.", help_),
             Remedy(f"Leave {keys} out, or upgrade {command} to a newer release that has it."),
         ),
         certainty=Certainty.LIKELY,

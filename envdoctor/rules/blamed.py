@@ -11,6 +11,7 @@ from envdoctor import lazy_re as re
 from envdoctor.commands import install_commands, pip_install
 from envdoctor.facts import REPORTED, ErrorSeen, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.calendar import has_newer, is_recorded, package_facts
 from envdoctor.rules.generations import askers_after, asking_package
@@ -58,8 +59,7 @@ _OVER = re.compile(
 """Words by which an upgrade is told that mended something."""
 _OUTGROWN = re.compile(
     r"(?i)(?:\b(?:not |in)compatible with|n['’]t (?:work|run) with|\bn(?:o|['’])t support)\b[^.;\n]{0,20}"
-    r"\b(?:latest|newer|newest|recent|current)\b|不(?:兼容|支持)最?新|"
-    r"\bblackwell\b|\brtx[ -]?50\b|\bsm_1[02]0\b|\b50[5-9]0\b"
+    r"\b(?:latest|newer|newest|recent|current)\b|不(?:兼容|支持)最?新"
 )
 """Words by which a release is told to be behind what has come since."""
 _RELEASES = 3
@@ -222,7 +222,7 @@ def _remedies(view: View, blame: Blame, error: ErrorSeen) -> Iterator[Remedy]:
     if blame.op.startswith("<") and told:
         yield _pinned(name, f"{'>=' if blame.op == '<' else '>'}{failing}", f"Raise {name}.")
         return
-    if told and not blame.working and _OUTGROWN.search(blame.symptom.text):
+    if told and not blame.working and _is_outgrown(view, blame.symptom.text):
         yield _pinned(name, f">{told.public}", f"Raise {name}: it is told to be behind what has come since.")
         return
     if blame.working:
@@ -237,6 +237,18 @@ def _remedies(view: View, blame: Blame, error: ErrorSeen) -> Iterator[Remedy]:
         yield Remedy(text)  # without pins: a plan goes to where it worked
     for way in _askers(view, blame, error, told):
         yield Remedy(way.text) if blame.working else way
+
+
+def _is_outgrown(view: View, text: str) -> bool:
+    """True where a release is told to be behind what has come since, or beside a card of the newest kind."""
+    if _OUTGROWN.search(text):
+        return True
+    newest = max(view.matrix.rows(tables.ArchitectureRow), key=lambda row: max(row.capabilities))
+    words = (newest.name.lower(), *(capability.sm for capability in newest.capabilities))
+    cards = [card.row for card in view.matrix.cards.find(text) if card.row]
+    return any(word in text.lower() for word in words) or any(
+        row.compute_capability in newest.capabilities for row in cards
+    )
 
 
 def _askers(view: View, blame: Blame, error: ErrorSeen, told: Version | None) -> Iterator[Remedy]:

@@ -40,14 +40,6 @@ YOUNG = 730
 _ANY_DAY = 1 << 20
 _NAMED = 3
 """How many of the packages that may ask are named."""
-_OF_LOADING = frozenset(
-    [
-        *("torch_dtype", "dtype", "device_map", "attn_implementation", "load_in_4bit", "load_in_8bit"),
-        *("quantization_config", "trust_remote_code", "low_cpu_mem_usage", "use_flash_attention_2"),
-        *("max_memory", "offload_folder", "cache_dir", "revision", "use_safetensors", "variant", "token"),
-    ]
-)
-"""Arguments of from_pretrained (https://huggingface.co/docs/transformers/main/en/main_classes/model)."""
 _FILE = re.compile(r"\(((?:/|[A-Za-z]:\\)[^()\n]{2,300}\.py)\)")
 _NUMBER = re.compile(r"\d{1,4}")
 
@@ -383,11 +375,9 @@ def _renamed(view: View, wanted: Wanted, owner: str) -> Iterator[Remedy]:
 
 def _belongs(view: View, wanted: Wanted) -> Iterator[Remedy]:
     """Name the call of transformers that takes an argument which another one refused."""
-    if wanted.name in _OF_LOADING:
-        yield Remedy(
-            f"{wanted.name} is an argument of from_pretrained: load the model with it and hand the model"
-            f" over, or pass model_init_kwargs={{'{wanted.name}': …}} where a trainer's config takes that."
-        )
+    for row in view.matrix.rows(tables.TakenRow):
+        if wanted.name in row.arguments:
+            yield Remedy(row.remedy.replace("{name}", wanted.name))
     facts = (
         key_facts(view.matrix, "transformers") if wanted.owner.partition(".")[0].endswith("Trainer") else None
     )

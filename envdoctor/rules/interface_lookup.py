@@ -401,7 +401,7 @@ def is_contradicted(view: View, missing: Missing) -> bool:
 
 def specifier_for(view: View, missing: Missing) -> str:
     """Return the releases that have what is missed, the range nearest to what is installed (PEP 440)."""
-    told = view.version_text(missing.library) or ""
-    version = parse_version(told.removeprefix("==").removesuffix(".*"))
+    distribution = view.facts.distribution(missing.library)
+    version = parse_version(distribution.told) if distribution else None
     versions, spans = list(missing.record.versions), [list(span) for span in missing.spans]
     return specifier_of(versions, spans, version.public if version else None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from envdoctor import lazy_re as re
 from envdoctor.commands import ANY, commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
@@ -18,16 +17,6 @@ from envdoctor.rules.view import View
 from envdoctor.rules.wheels import has_linux_alone, on_linux, system_without_wheel
 
 COMPILED = "a compiled extension of it, which an installation without a build for this torch leaves out"
-
-
-_OF_PROJECTS = re.compile(
-    r"(?:src|utils?|models?|modules?|data|dataset|libs?|tools|configs?|core|common|scripts|app|api|train(?:ing|er)?|"
-    r"inference|eval(?:uation)?|helpers|layers|networks?|nets|loss(?:es)?|metrics|options|engines?|runner|demo|"
-    r"tests?|main|preprocess(?:ing)?|processing)$"
-)
-"""Names that projects give to folders and files of their own."""
-_COMPILED = re.compile(r"_(?:cuda|ext|C|cpp|kernels?|ops|lib)$|^_|cuda$")
-"""How modules are named that a project compiles for itself."""
 
 
 def check_missing_modules(view: View) -> Iterable[Finding]:
@@ -96,7 +85,7 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
         remedies=(
             *_elsewhere(name, system, alone),
             *((_same_python(name),) if asked or installed else ()),
-            *((_installing(name, row, compiled),) if known else _finding_out(module)),
+            *((_installing(name, row, compiled),) if known else _finding_out(view, module)),
             Remedy(
                 "See which interpreter runs; a launcher (deepspeed, accelerate, torchrun, jupyter) of another"
                 " environment brings its own Python: start it as `python -m`, or install it in this one.",
@@ -139,13 +128,14 @@ def _elsewhere(name: str, system: str, alone: bool) -> Iterator[Remedy]:
         yield on_linux("Run it", why, windows=system == "Windows")
 
 
-def _finding_out(module: str) -> Iterator[Remedy]:
+def _finding_out(view: View, module: str) -> Iterator[Remedy]:
     """What to do of a module that nobody knows: an index holds strangers' packages under any name."""
     own = Remedy(
         "If it is the project's own, install the project (pip install -e .) or run from its root; a compiled"
         " one (a folder ops/ or csrc/ with a setup.py or make.sh) is built there, against this torch."
     )
-    is_own = (_OF_PROJECTS.fullmatch(module) or _COMPILED.search(module)) is not None
+    rows = view.matrix.rows(tables.OwnModuleRow)
+    is_own = any(glob_matches(module, name) for row in rows for name in row.names)
     if is_own:
         yield own
     yield Remedy(

@@ -18,14 +18,7 @@ from envdoctor.rules.ranges import parse_version, version_satisfies
 from envdoctor.rules.view import View, captured, explained, installed, quoted, symptoms, torch_build
 from envdoctor.values import dataclass
 
-SIGNATURES = {"xformers": ("SYM-XFORMERS-BUILD",), "torchvision": ("SYM-TORCHVISION-NMS",)}
-_LOADS = {"torchcodec": ("SYM-TORCHCODEC-LOAD",)}
-"""Lines that a wrong pair is one cause of."""
-_ENDED = {"xformers": ("SYM-XFORMERS-NO-OPERATOR", "SYM-XFORMERS-NO-CUDA")}
-"""What a run ends in that such a line announced."""
 _ANOTHER = "another torch"
-SIDE_BY_SIDE = ("torchvision", "torchaudio")
-"""Packages whose newest release is always that of the newest torch."""
 _XFORMERS_REMEDIES = (
     Remedy(
         "Reinstall the xformers that matches this torch, its CUDA and this Python, from the same index; where"
@@ -45,7 +38,8 @@ PAIRED = ("vllm", "xformers", "torchvision", "torchaudio", "torchao", "torchtext
 
 def check_pair(package: str, view: View) -> Iterable[Finding]:
     """A package installed beside another torch than the one its wheel was built for."""
-    seen = symptoms(view, *SIGNATURES.get(package, ()))
+    row = view.companions.get(package)
+    seen = symptoms(view, *row.signatures) if row else ()
     if view.facts.distribution(package) is None and not seen:
         raise Skip(f"{package} is not told of")
     torch = view.version("torch")
@@ -67,9 +61,8 @@ def check_pair(package: str, view: View) -> Iterable[Finding]:
         return  # what is listed fits, and no message tells of another pair
     if fits is None and not seen:
         raise Skip(f"the torch that this {package} was built for, or the installed one, is not told")
-    yield _finding(
-        view, package, pair, seen or (symptoms(view, *_LOADS.get(package, ())) if fits is False else ())
-    )
+    may_say = row.may_say if row and fits is False else ()
+    yield _finding(view, package, pair, seen or symptoms(view, *may_say))
 
 
 def _is_wish(view: View, name: str) -> bool:
@@ -100,6 +93,8 @@ def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Sympt
     told = captured(seen, "built")
     built = told or (pair.torch if pair else _ANOTHER)
     unlike = _unlike(view, built, seen)
+    row = view.companions.get(package)
+    ends_in = row.ends_in if row and seen else ()
     apart = pair is not None and judge(view, "torch", pair.torch).holds is False
     return Finding(
         id=f"{package.upper()}-TORCH",
@@ -117,7 +112,7 @@ def _finding(view: View, package: str, pair: TorchPair | None, seen: tuple[Sympt
         certainty=Certainty.CERTAIN if (told and unlike) or apart else Certainty.LIKELY,
         rows=(pair.id,) if pair else (),
         sources=(pair.source,) if pair else (),
-        explains=explained((*seen, *(symptoms(view, *_ENDED.get(package, ())) if seen else ()))),
+        explains=explained((*seen, *symptoms(view, *ends_in))),
         prior=0.9,
     )
 
@@ -197,7 +192,8 @@ def pair_remedies(view: View, package: str, told: str = "") -> Iterator[Remedy]:
             pip_install(f"torch{spec}"),
             {"torch": spec},
         )
-    if not fitting and pair_now is None and package in SIDE_BY_SIDE:
+    row = view.companions.get(package)
+    if not fitting and pair_now is None and row and row.of_torch:
         yield from _as_required(view, package)
         yield Remedy(
             f"Install torch and {package} together, as a pair.",

@@ -10,6 +10,7 @@ from envdoctor import lazy_re as re
 from envdoctor.commands import commands, install_commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.generations import told_release, users_of
 from envdoctor.rules.interface_lookup import distribution_of
@@ -28,15 +29,15 @@ _REFUSALS = (
 )
 _NAMED = 2
 """How many of the packages that may have refused are named."""
-_NOTICES = ("SYM-TORCHAO-SKIPS",)
-"""Lines that read like a refusal, and after which a library goes on."""
 
 
 def check_refusals(view: View) -> Iterable[Finding]:
     """Find the versions that a library itself refused, by its own message."""
-    noticed = {s.source for s in view.facts.symptoms if s.id in _NOTICES}
-    said = (s for s in view.facts.symptoms if s.id in _REFUSALS and s.source not in noticed and _specifier(s))
-    seen = [s for s in said if not is_standard(view, s.captured["name"].lower())]
+    said = [s for s in view.facts.symptoms if s.id in _REFUSALS and _specifier(s)]
+    rows = ((s, view.matrix.row(tables.SymptomRow, s.id)) for s in view.facts.symptoms if said)
+    noticed = {s.source for s, row in rows if row and row.notice}
+    lacked = (s for s in said if s.source not in noticed)
+    seen = [s for s in lacked if not is_standard(view, s.captured["name"].lower())]
     if not seen:
         raise Skip("no library refused another's version")
     for symptom in {s.captured["name"].lower(): s for s in reversed(seen)}.values():

@@ -11,6 +11,7 @@ from envdoctor.commands import ANY, commands, install_commands
 from envdoctor.facts import Distribution
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix import tables
 from envdoctor.matrix.markers import decide
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.base import Rule, Skip
@@ -20,12 +21,6 @@ from envdoctor.rules.recorded import Demand, marker_environments
 from envdoctor.rules.view import View, explained, symptoms
 from envdoctor.values import dataclass, replace
 
-_EXACT_ABI = frozenset({"torchvision", "torchaudio", "vllm", "xformers", "sglang"})
-"""Compiled against one torch: another one breaks them."""
-_RUNTIMES = {"sglang": ("srt", ("sgl-kernel", "sglang-kernel", "flashinfer-python", "flashinfer"))}
-"""The extra by which a package is an engine, and what is there for that alone (wheel:sglang-0.4.8)."""
-_CHECKED_AT_IMPORT = frozenset({"tokenizers", "huggingface-hub", "safetensors", "numpy", "regex", "pyyaml"})
-"""transformers looks at these versions when it is imported, and refuses."""
 _EXTRA = re.compile(r"\bextra\b")
 _LONGEST = 4096
 _RIVALS = 4
@@ -67,7 +62,7 @@ def check_requirements(view: View) -> Iterable[Finding]:
         unmet.setdefault(one.demand.name, []).append(one)
     told = explained(symptoms(view, "SYM-PIP-INCOMPATIBLE"))
     for name, group in unmet.items():
-        group.sort(key=lambda one: (not _is_fatal(one), one.by.name not in STACK))
+        group.sort(key=lambda one: (not _is_fatal(view, one), one.by.name not in STACK))
         matters = name in STACK or any(one.by.name in reached for one in group)
         found = replace(_finding(view, name, group, matters), explains=told)
         yield replace(found, cause=f"{found.cause}{_rivals(asked, name, group)}{_brought(view, group[0])}")
@@ -89,12 +84,12 @@ class Asked:
         extras: dict[str, set[str]] = {}
         for demand in [one for found in demands.values() for one in found if one.extras]:
             extras.setdefault(demand.name, set()).update(demand.extras)
-        for name, (extra, brought) in _RUNTIMES.items():
-            asked = view.asked_of_installers
-            if name in demands and (
-                any(view.facts.distribution(one) for one in brought) or f"{name}[{extra}]" in asked
-            ):
-                extras.setdefault(name, set()).add(extra)
+        asked = view.asked_of_installers
+        for row in view.matrix.rows(tables.PackageTraitRow):
+            if row.engine and row.name in demands:
+                parts = any(view.facts.distribution(one) for one in row.engine_parts)
+                if parts or f"{row.name}[{row.engine}]" in asked:
+                    extras.setdefault(row.name, set()).add(row.engine)
         for d in listed:
             if names := extras.get(d.name):
                 demands[d.name] = list(_demands(view, environment, d, tuple(sorted(names))))
@@ -220,12 +215,12 @@ def _finding(view: View, name: str, group: Sequence[Unmet], matters: bool) -> Fi
     It is worth a warning where it `matters`: where the stack comes to it.
     """
     first = group[0]
-    state = "is not installed" if first.other is None else f"is at {_at(first.other)}"
+    state = "is not installed" if first.other is None else f"is at {first.other.told}"
     pins = {name: _joined_specifier(group)}
     owners = list(dict.fromkeys(_owner(one.by) for one in group))
     return Finding(
         id="REQUIREMENT-UNMET",
-        severity=_severity(first, matters),
+        severity=_severity(view, first, matters),
         summary=f"{owners[0]} requires {_wanted(name, first)}, which {state}"
         + (f"; {_counted(owners[1:])} too" if owners[1:] else ""),
         cause=f"The metadata of {owners[0]} states the requirement; "
@@ -286,7 +281,7 @@ def _brought(view: View, unmet: Unmet) -> str:
         return ""
     return (
         f" The installer was asked for {', '.join(asked[:_RIVALS])}, whose own requirements brought"
-        f" {unmet.other.name} {_at(unmet.other)}: the two pin different releases of it."
+        f" {unmet.other.name} {unmet.other.told}: the two pin different releases of it."
     )
 
 
@@ -303,7 +298,7 @@ def _raised(view: View, unmet: Unmet) -> Iterator[Remedy]:
         final = not package.prereleases >> package.position[version] & 1
         if final and asked and all(one.is_met_by(other) for one in asked):
             pins = {by.name: f">={version}"}
-            text = f"Or raise {by.name}: {version} takes {other.name} {_at(other)}."
+            text = f"Or raise {by.name}: {version} takes {other.name} {other.told}."
             yield Remedy(text, install_commands(pins), pins)
             return
 
@@ -320,11 +315,6 @@ def _apart(view: View, unmet: Unmet) -> Iterator[Remedy]:
             "Or install what was asked for without its requirements (--no-deps; from source or in the image"
             " that its project gives for this accelerator), where what is there already serves it."
         )
-
-
-def _at(distribution: Distribution) -> str:
-    """Return the version, or the minor version that is told in its place."""
-    return distribution.version or distribution.specifier.removeprefix("==").removesuffix(".*")
 
 
 def _owner(distribution: Distribution) -> str:
@@ -355,23 +345,25 @@ def _joined_specifier(group: Sequence[Unmet]) -> str:
 def _state(name: str, other: Distribution | None) -> Evidence:
     if other is None:
         return Evidence(name, "not installed", "the whole list of distributions")
-    return Evidence(name, _at(other), other.source)
+    return Evidence(name, other.told, other.source)
 
 
-def _severity(unmet: Unmet, matters: bool) -> Severity:
+def _severity(view: View, unmet: Unmet, matters: bool) -> Severity:
     if unmet.other is None and (unmet.by.name, unmet.demand.name) in _DECLARED_ALONE:
         return Severity.NOTE
-    return Severity.ERROR if _is_fatal(unmet) else Severity.WARNING if matters else Severity.NOTE
+    return Severity.ERROR if _is_fatal(view, unmet) else Severity.WARNING if matters else Severity.NOTE
 
 
-def _is_fatal(unmet: Unmet) -> bool:
+def _is_fatal(view: View, unmet: Unmet) -> bool:
     """What the stack misses fails at import, but for CUDA's wheels, which a system's own may replace."""
     name = unmet.demand.name
     if unmet.other is None:
         return unmet.by.name in STACK and not name.startswith(("nvidia-", "cuda-", "triton"))
-    if unmet.by.name in _EXACT_ABI:
+    companion = view.companions.get(unmet.by.name)
+    if companion and companion.strict:
         return name == "torch" and not _is_same_minor(unmet)
-    return unmet.by.name == "transformers" and name in _CHECKED_AT_IMPORT
+    traits = view.matrix.rows(tables.PackageTraitRow)
+    return any(name in row.refuses for row in traits if row.name == unmet.by.name)
 
 
 def _is_same_minor(unmet: Unmet) -> bool:

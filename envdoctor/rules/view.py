@@ -96,7 +96,8 @@ class View:
     @property
     def torch_minor(self) -> Version | None:
         """torch's minor version, also where only `2.6` is told."""
-        version = parse_version((self.version_text("torch") or "").removeprefix("==").removesuffix(".*"))
+        torch = self.facts.distribution("torch")
+        version = parse_version(torch.told) if torch else None
         return Version(f"{version.major}.{version.minor}") if version else None
 
     def installed(self, name: str) -> bool | None:
@@ -162,6 +163,11 @@ class View:
         """True when torch's CUDA was only inferred from its version, which an error line outweighs."""
         return "assumed" in self.torch_build
 
+    @cached_property
+    def companions(self) -> Mapping[str, tables.CompanionRow]:
+        """The packages with compiled code of their own, as rows tell how they stand to torch."""
+        return {row.package: row for row in self.matrix.rows(tables.CompanionRow)}
+
     def own_torch(self, package: str) -> bool:
         """True where a package stands beside a torch that its wheels were not built for: `2.1.1+git011de5c`.
 
@@ -169,7 +175,8 @@ class View:
         PyTorch's own ROCm builds its own companions alone come as wheels.
         """
         label = self._torch_local()
-        theirs = _OF_PYTORCH if package in ("torchvision", "torchaudio") else _OF_THE_INDEX
+        row = self.companions.get(package)
+        theirs = _OF_PYTORCH if row and row.of_torch else _OF_THE_INDEX
         return label is not None and not theirs.fullmatch(label)
 
     def _torch_local(self) -> str | None:

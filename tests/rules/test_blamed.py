@@ -21,6 +21,9 @@ BLAMED = {
     "The code works fine in peft-0.5.0, but there are errors with peft 0.6.2\n": ("peft", "==0.5.0"),
     "Fails with transformers < 4.40.0\n": ("transformers", ">=4.40.0"),
     "# DeepSpeed v0.14.0 is not compatible with the latest PyTorch image\n": ("deepspeed", ">0.14.0"),
+    "# DeepSpeed v0.14.0 fails on my RTX 5090\n": ("deepspeed", ">0.14.0"),
+    "# DeepSpeed v0.14.0 fails on my RTX 4090\n": ("deepspeed", "<0.14.0"),
+    "# Fails with transformers 4.40.0 on Blackwell cards\n": ("transformers", ">4.40.0"),
 }
 
 

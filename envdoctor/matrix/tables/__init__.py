@@ -29,14 +29,14 @@ SUBJECTS = {
     "cards": "GpuStateRow XidRow HardwareFeatureRow",
     "conditions": "RowRemedy ConditionRow",
     "driver": "CudaDriverRow DriverArchitectureRow DriverBranchRow",
-    "extensions": "ExtensionRow TorchSymbolRow TorchPairRow FlashAttnWheelRow DeepspeedCudaRow "
+    "extensions": "ExtensionRow TorchSymbolRow TorchPairRow CompanionRow FlashAttnWheelRow DeepspeedCudaRow "
     "PackageCapabilityRow CudaBuildRow BuildLibraryRow",
     "fleet": "AgreementRow FleetFactRow FleetPackageRow FleetVariableRow FleetMixtureRow FleetStandardRow",
     "lexicon": "SymptomRow TellingRow ConsequenceRow PlaceRow ReachedRow ShownRow DetourRow OptionRow "
-    "SayingRow KeyRow FrameworkRow PackageNameRow ArchitectureRow GpuRow",
+    "ProgramRow SayingRow KeyRow FrameworkRow PackageNameRow ArchitectureRow GpuRow",
     "memory": "MemoryRow TrainerRow OptimizerRow ModelRow TextPartRow TowerRow SeeingModelRow SpeedRow "
     "StaticShareRow ScaledRow",
-    "names": "AttributeRow CalledRow ImportNameRow RenameRow",
+    "names": "AttributeRow CalledRow ImportNameRow OwnModuleRow RenameRow TakenRow",
     "packages": "PackageRow StackRoleRow PackageTraitRow",
     "secrets": "SecretFormatRow SecretWordRow",
     "settings": "SettingRow RenamedRow",

@@ -3,7 +3,7 @@
 from typing import Annotated, ClassVar, Literal
 
 from envdoctor.matrix import forms
-from envdoctor.matrix.tables.row import Bound, Capability, Package, Row, Text, fact
+from envdoctor.matrix.tables.row import Bound, Capability, Package, Row, SymptomGlob, Text, fact
 
 Minor = Annotated[str, forms.MINOR]
 
@@ -52,6 +52,30 @@ class TorchPairRow(Row):
     """torch's."""
     soft: bool = False
     """True: beside another torch it loses features and does not fail."""
+
+
+@fact
+class CompanionRow(Row):
+    """A package with compiled code of its own: how it stands to the torch beside it."""
+
+    KIND: ClassVar = "companion"
+
+    package: Package
+    """The package."""
+    of_torch: bool = False
+    """True where PyTorch publishes it beside each torch, on the same index."""
+    strict: bool = False
+    """True where it breaks beside a torch of another minor version."""
+    moves_torch: bool = False
+    """True where the release that its mere name installs may be made for another torch, or bring it along."""
+    kernels: bool = False
+    """True where it launches kernels of its own, which may lack a card's architecture."""
+    signatures: tuple[SymptomGlob, ...] = ()
+    """Lines by which it tells that another torch stands beside it."""
+    may_say: tuple[SymptomGlob, ...] = ()
+    """Lines that another torch is one cause of."""
+    ends_in: tuple[SymptomGlob, ...] = ()
+    """Lines in which a run ends that one of its signatures announced."""
 
 
 @fact

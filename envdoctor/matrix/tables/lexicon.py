@@ -39,6 +39,8 @@ class SymptomRow(Row):
     fault: Literal["", "line", "logged", "said"] = ""
     """How the line tells by itself that something failed, whatever it was: see `ErrorSeen.kind`."""
 
+    notice: bool = False
+    """True where the line reads like a refusal, and what prints it goes on."""
     informs: bool = False
     """True where the line tells a fact and is no sign that something failed."""
 
@@ -178,6 +180,22 @@ class OptionRow(Row):
     """What it sets."""
     names: Mapping[str, str]
     """What the program calls it, as it is written, and after blanks what else people call it there."""
+
+
+@fact
+class ProgramRow(Row):
+    """A program whose parser refuses options, where its name is not what that parser calls itself."""
+
+    KIND: ClassVar = "program"
+
+    name: Text
+    """As people and `OptionRow.names` call it."""
+    parsers: tuple[Text, ...] = ()
+    """What its parsers call themselves."""
+    refusals: tuple[SymptomGlob, ...] = ()
+    """Lines that only its parsers print, who name no program."""
+    help: Text
+    """The command that shows its options."""
 
 
 @fact

@@ -55,6 +55,28 @@ class CalledRow(Row):
 
 
 @fact
+class TakenRow(Row):
+    """Arguments that one call takes, and that are handed to others, which refuse them."""
+
+    KIND: ClassVar = "taken"
+
+    arguments: tuple[Text, ...]
+    """The arguments."""
+    remedy: Text
+    """Where they belong; `{name}` is the argument."""
+
+
+@fact
+class OwnModuleRow(Row):
+    """How projects name modules of their own, which stand in no index."""
+
+    KIND: ClassVar = "own_module"
+
+    names: tuple[Text, ...]
+    """Names, `*` for any letters."""
+
+
+@fact
 class RenameRow(Row):
     """A name, argument or member that goes by another one from a release on."""
 

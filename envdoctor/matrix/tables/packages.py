@@ -41,5 +41,11 @@ class PackageTraitRow(Row):
     """How the attributes begin that it puts on the modules and parameters of others."""
     from_source: bool = False
     """True where it is run from its repository as a rule, so that a development version says nothing."""
+    refuses: tuple[Package, ...] = ()
+    """Of whose releases it refuses to be imported beside those that it does not require."""
+    engine: Text | None = None
+    """The extra by which it is an engine: without, it is the client of one."""
+    engine_parts: tuple[Package, ...] = ()
+    """What is there for that extra alone."""
     over: Text | None = None
     """The distribution over whose modules it lays its own: a fork, a variant or a stranger of that name."""
