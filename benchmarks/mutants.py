@@ -142,6 +142,7 @@ class Session:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run mutants where pytest would run its tests."""
+        gc.unfreeze()  # the tests freeze what was collected: functions and caches are found through gc
         items = {item.nodeid: item for item in session.items}
         _leave_unshrunk(session.items)
         ran = self._ran(items)
