@@ -1,8 +1,9 @@
 """Runs stated as nobody would think of them together: what each one takes, to the byte, or why it is refused.
 
-The questions are drawn by a seed from every setting of `StatedRun`; the record `drawn_questions.tsv` keeps
-what was answered: the peaks, each phase and part, what was assumed. `python tests/memory/test_drawn_questions.py`
-writes it anew after a term was mended, and its diff is read. Whether the bytes are right is for measured runs.
+The questions are drawn by a seed from every setting of `StatedRun`; `drawn_questions.tsv` keeps what was
+answered: the peaks, each phase and part, what was assumed. `python tests/memory/test_drawn_questions.py`
+writes it anew after a term was mended, and its diff is read. Whether the bytes are right is for measured
+runs to say.
 """
 
 from __future__ import annotations
