@@ -14,6 +14,11 @@ _NOT_INSTALLED = frozenset({"nvidia-driver", "python"})
 """What pins may name and pip does not install."""
 ANY = ">=0"
 """The pin of a distribution of which every release will do."""
+_WRITTEN = re.compile(
+    # an option, a JSON or YAML key, a directive; `key = value`, `key: value`; a call; `key=value`
+    r"""[-"'\[{}#@<%]|/set |[\w.\[\]"'-]+(?: ?[+|]?= | ?:(?: |$))|[A-Za-z_][\w.]*\(|[a-z_][\w.]*=|"""
+    r"(?:from \S+ import|import|FROM|RUN|ENV|for|if|with) ",
+)
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^-")
 
 
@@ -51,6 +56,16 @@ def quoted(value: str) -> str:
     import shlex
 
     return shlex.quote(value)
+
+
+def is_typed(line: str) -> bool:
+    """True for what a shell runs; False for an option, a setting or code: written where it belongs."""
+    return _WRITTEN.match(line) is None
+
+
+def prompted(line: str) -> str:
+    """Return a line of a remedy as shown: `$ ` before what a shell runs, `| ` before what is written."""
+    return f"{'$' if is_typed(line) else '|'} {line}"
 
 
 def is_inert(value: str) -> bool:

@@ -11,7 +11,7 @@ from envdoctor.matrix import Matrix, tables
 from envdoctor.report.diagnosis import foot, key_rows, root_causes
 from envdoctor.report.document import plain, severities
 from envdoctor.report.facts import fact_rows, gpu_rows, gpu_words, version_words
-from envdoctor.report.markup import code, details, fenced, prose
+from envdoctor.report.markup import code, commands_block, details, fenced, prose
 from envdoctor.values import dataclass
 
 _STEPS = (
@@ -164,10 +164,8 @@ def _settings(report: Report, room: int) -> str:
 def _remedies(report: Report, room: int) -> str:
     remedies = [r for f in report.diagnosis.findings[:3] for r in f.remedies[:2]]
     lines = "".join(f"- {prose(r.text)}\n" for r in remedies)
-    commands = "\n".join(c for r in remedies for c in r.commands)
-    return (
-        lines + (f"\n{fenced(commands, 'sh')}" if commands else "") or "*No remedy is known to envdoctor.*\n"
-    )
+    commands = commands_block(c for r in remedies for c in r.commands)
+    return lines + (f"\n{commands}" if commands else "") or "*No remedy is known to envdoctor.*\n"
 
 
 def _findings(report: Report, room: int) -> str:

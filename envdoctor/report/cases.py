@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from envdoctor.commands import prompted
 from envdoctor.findings import CheckResult, Diagnosis, Finding, Outcome, Severity
 from envdoctor.report.junit import Case
 from envdoctor.report.places import place_of
@@ -64,6 +65,6 @@ def _at(finding: Finding, files: Sequence[str]) -> str:
 def _finding_text(finding: Finding) -> str:
     seen = "".join(f"\nseen: {e.fact} {e.value} ({e.source})" for e in finding.evidence)
     remedies = "".join(
-        f"\ndo: {r.text}" + "".join(f"\n  $ {c}" for c in r.commands) for r in finding.remedies
+        f"\ndo: {r.text}" + "".join(f"\n  {prompted(c)}" for c in r.commands) for r in finding.remedies
     )
     return f"{finding.summary}\n{finding.cause}{seen}{remedies}"

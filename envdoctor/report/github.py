@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from envdoctor.commands import prompted
 from envdoctor.findings import Certainty, Diagnosis, Finding, Outcome, Severity
 from envdoctor.report.document import severities, visible
 from envdoctor.report.places import place_of
@@ -33,7 +34,7 @@ def _annotation(finding: Finding, files: Sequence[str]) -> str:
     doubt = "" if finding.certainty is Certainty.CERTAIN else f" ({finding.certainty.value})"
     words = [finding.summary + doubt, finding.cause]
     for remedy in finding.remedies[:1]:
-        words += [remedy.text, *(f"$ {command}" for command in remedy.commands)]
+        words += [remedy.text, *map(prompted, remedy.commands)]
     title = _property(" ".join(finding.id.split()))
     return f"::{_COMMANDS[finding.severity]} title={title}{where}::{_data(chr(10).join(words))}"
 

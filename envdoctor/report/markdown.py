@@ -20,7 +20,7 @@ from envdoctor.report.document import (
     plain,
     spans,
 )
-from envdoctor.report.markup import code, details, fenced, prose, table
+from envdoctor.report.markup import code, commands_block, details, fenced, prose, table
 
 
 def draw_markdown(document: Document) -> str:
@@ -79,5 +79,5 @@ def _rows(rows: tuple[Row, ...]) -> str:
 def _item(row: Row) -> str:
     label = f"**{prose(row.label)}** " if row.label else ""
     source = f" ({prose(row.source)})" if row.source else ""
-    commands = "\n".join(row.commands)
-    return f"- {label}{inline(row.words)}{source}\n" + (f"\n{fenced(commands, 'sh')}\n" if commands else "")
+    commands = commands_block(row.commands)
+    return f"- {label}{inline(row.words)}{source}\n" + (f"\n{commands}\n" if commands else "")

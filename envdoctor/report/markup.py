@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from envdoctor.commands import is_typed
 from envdoctor.report.document import visible
 
 _CODE_SPAN = re.compile(r"(?:^|(?<=[\s(\"']))`[^`\n]{1,400}`(?=[.,;:!?)\"']{0,4}(?:\s|$))")
@@ -57,6 +58,12 @@ def fenced(text: str, language: str = "") -> str:
     text = visible(text.replace("\r\n", "\n")).rstrip("\n")
     fence = "`" * max(3, _longest_run(text, "`") + 1)
     return f"{fence}{language}\n{text}\n{fence}\n"
+
+
+def commands_block(commands: Iterable[str]) -> str:
+    """Return a remedy's commands as a code block, `sh` where a shell runs each line; "" for none."""
+    lines = "\n".join(commands)
+    return fenced(lines, "sh" if all(map(is_typed, lines.splitlines())) else "") if lines else ""
 
 
 def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

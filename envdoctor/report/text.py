@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
+from envdoctor.commands import prompted
 from envdoctor.report.document import (
     Bar,
     Bars,
@@ -149,7 +150,8 @@ def _row(row: Row, size: int, room: int) -> Iterator[Line]:
         label = ""
     yield from _indented(lines, [Span(label + " " * (size - cells(label)), "dim")], size)
     for line in "\n".join(row.commands).splitlines():
-        yield [Span(" " * size + "$ ", "dim"), Span(visible(line), "code")]
+        sign, shown = prompted(visible(line)).split(" ", 1)
+        yield [Span(f"{' ' * size}{sign} ", "dim"), Span(shown, "code")]
 
 
 def _section(section: Section, room: int) -> Iterator[Line]:
