@@ -32,6 +32,15 @@ LAYERS, PACKAGES, SMALL = 8, 300, 15_000
 REPLACED, GONE = range(0, 40), range(40, 60)
 """Packages of which the last layer has a newer release, and ones that it takes away."""
 BLOCK = 32 << 20
+ASKED = ("--gpu", "H100", "--driver", "550.54.14", "--format", "json")
+WHOLE = """
+import pathlib, re, sys
+from envdoctor.door import main
+code = main()
+peak = re.search(r"VmHWM:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1]
+print(peak, file=sys.stderr)
+sys.exit(code)
+"""
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "none": lambda data: data,
     "gzip": lambda data: gzip.compress(data, 6),
@@ -166,21 +175,22 @@ def main() -> None:
     parser.add_argument("--layout", choices=["docker", "oci"], default="docker")
     parser.add_argument("--bomb", action="store_true")
     args = parser.parse_args()
-    code = "from envdoctor.images.environment import read_image as r; import sys, json, re, pathlib"
-    code += "; found = r(sys.argv[1]).environment.distributions"
-    code += "; peak = re.search(r'VmHWM:\\s+(\\d+)', pathlib.Path('/proc/self/status').read_text())[1]"
-    code += "; print(json.dumps([int(peak) >> 10, {n: d.version for n, d in found.items()}]))"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "image.tar"
         whole = write_image(path, args.gib, args.packed, args.layout, args.bomb)
         start = time.perf_counter()
-        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", WHOLE, "diagnose", "--image", str(path), *ASKED],
+            capture_output=True, text=True,
+        )  # fmt: skip
         wall = time.perf_counter() - start
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         if args.bomb:
-            said, peak = done.stderr.strip().splitlines()[-1] if done.returncode else "TAKEN", "-"
+            said, peak = done.stderr.strip().splitlines()[0] if not done.stdout else "TAKEN", "-"
         else:
-            peak, found = json.loads(done.stdout)
+            held = json.loads(done.stdout)["facts"]["environment"]["distributions"]
+            found = {name: one["version"] for name, one in held.items()}
+            peak = int(done.stderr.split()[-1]) >> 10
             said = "right" if found == expected() else "WRONG"
         print(
             f"{args.layout}, {args.packed}: {path.stat().st_size / (1 << 30):.1f} GiB of "

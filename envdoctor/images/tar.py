@@ -6,6 +6,7 @@ an object for each of hundreds of thousands of members.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
@@ -113,8 +114,13 @@ def _meta(source: Source, length: int) -> bytes:
 
 def _check(header: bytes) -> None:
     told = _number(header[148:156])
-    if told != sum(header) - sum(header[148:156]) + 8 * 32:
+    if told != _sum(header[:256]) + _sum(header[256:]) - _sum(header[148:156]) + 8 * 32:
         raise Broken("a header's checksum is wrong")
+
+
+def _sum(data: bytes) -> int:
+    """Return the sum of at most 256 bytes: Adler's lower half, exact for so few, in a tenth of the time."""
+    return (zlib.adler32(data) & 0xFFFF) - 1
 
 
 def _number(field: bytes) -> int:
@@ -125,7 +131,7 @@ def _number(field: bytes) -> int:
             raise Broken("a size that cannot be")
         return number
     try:
-        return int(field.split(b"\0")[0].strip() or b"0", 8)
+        return int(field.partition(b"\0")[0].strip() or b"0", 8)
     except ValueError:
         raise Broken("it is no tar archive") from None
 
@@ -156,7 +162,7 @@ def _name(header: bytes) -> str:
 
 
 def _text(data: bytes) -> str:
-    return data.split(b"\0")[0].decode("utf-8", "replace")
+    return data.partition(b"\0")[0].decode("utf-8", "replace")
 
 
 def _clean(path: str) -> str:
