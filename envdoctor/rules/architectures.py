@@ -103,18 +103,43 @@ def _finding(view: View, library: str, what: str, specifier: str, symptom: Sympt
     distribution = view.facts.distribution(library)
     shown = (Evidence(library, installed, distribution.source),) if installed and distribution else ()
     pins = {library: specifier}
+    engine = next(_engines(view, symptom), None) if library == "transformers" else None
     return Finding(
         id="MODEL-UNKNOWN",
         severity=Severity.ERROR,
         summary=f"{f'{library} {installed}' if installed else library} lacks {what}: {specifier} does",
         cause=f"Each model family comes with a release of {library}; older releases refuse its config.",
         evidence=(*shown, Evidence(symptom.id, symptom.text, symptom.source)),
-        remedies=(Remedy(f"Upgrade {library}.", install_commands(pins), pins),),
+        remedies=(
+            *((engine,) if engine else ()),
+            Remedy(f"Upgrade {library}.", install_commands(pins), pins),
+        ),
         certainty=Certainty.CERTAIN if installed else Certainty.LIKELY,
         sources=(f"wheel:{library}",),
         explains=(symptom.id,),
         prior=0.9,
     )
 
+
+def _engines(view: View, symptom: Symptom) -> Iterator[Remedy]:
+    """Yield the upgrade of an engine that is here and has no code of its own for the model's family.
+
+    A transformers that knows the config is not enough for it, and may be newer than it takes.
+    """
+    family = symptom.captured.get("name", "").replace("-", "_")
+    for engine, models in _ENGINES.items():
+        version = view.version(engine)
+        known = _spans(view, engine, ("modules", f"{models}.{family}"), family) if version else ()
+        for _, what, specifier in known:
+            if version and specifier and not version_satisfies(version, specifier):
+                text = (
+                    f"Upgrade {engine}, whose code for {what} came then, with the transformers it asks for."
+                )
+                pins = {engine: specifier}
+                yield Remedy(text, install_commands(pins), pins)
+
+
+_ENGINES = {"vllm": "vllm.model_executor.models", "sglang": "sglang.srt.models"}
+"""Engines that serve a family by a module of their own, and where these lie."""
 
 RULES = (Rule("MODEL-UNKNOWN", "the libraries know the model's family", check_architectures),)

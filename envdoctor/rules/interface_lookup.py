@@ -184,6 +184,8 @@ def _of_owners(view: View, wanted: Wanted) -> list[Missing]:
         for library in _candidates(view, wanted)
         if (record := load_record(view.matrix.folder, library)) and (missing := _of_owner(record, wanted))
     ]
+    if not any(view.facts.distribution(missing.library) for missing in found):
+        found = list(_of_callers(view, wanted, alone=not found)) or found
     found = _originals(view, found) or list(_of_bases(view, wanted)) or _of_unnamed(view, wanted)
     fitting = [m for m in found if view.version(m.library) and not is_contradicted(view, m)]
     if fitting:
@@ -263,6 +265,34 @@ def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
             continue
         if spans:
             yield Missing(record, what, spans, wanted, name=wanted.name, sure=False)
+
+
+def _of_callers(view: View, wanted: Wanted, *, alone: bool) -> Iterator[Missing]:
+    """Yield the library that hands an override a keyword which its base class took on with it.
+
+    One that is listed; `alone`, where nothing else is known of the owner, one that may be there, too.
+    """
+    class_, _, method = wanted.owner.partition(".")
+    if wanted.lack is not Lack.KEYWORD or not class_[:1].isupper() or method in ("", "__init__"):
+        return
+    listed = [library for library in _DERIVED_FROM if view.facts.distribution(library)]
+    able = [library for library in _DERIVED_FROM if view.installed(library) is not False]
+    for library in listed or (able if alone else ()):
+        record = load_record(view.matrix.folder, library)
+        if record and (spans := _without_keyword(record, method, wanted.name)):
+            what = f"a call of {method}() without {wanted.name}"
+            yield Missing(record, what, spans, wanted, name=wanted.name, sure=False)
+            return
+
+
+def _without_keyword(record: Record, method: str, keyword: str) -> Spans:
+    """Return the releases in which no base class's method of that name takes the keyword."""
+    told = [
+        entries
+        for name, entries in record.keywords.items()
+        if name.endswith(f".{method}") and _BASE.fullmatch(name.partition(".")[0])
+    ]
+    return _without(record, _joined(entries.get(keyword, ()) for entries in told))
 
 
 def _of_patched(view: View, wanted: Wanted) -> Iterator[Missing]:

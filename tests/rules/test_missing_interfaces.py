@@ -231,3 +231,37 @@ def test_an_argument_that_words_tell_to_be_deprecated_is_told_with_its_new_name(
     finding = pasted(text)["INTERFACE-MISSING"]
     assert "eval_strategy" in finding.remedies[0].text
     assert "transformers" in finding.summary
+
+
+@pytest.mark.parametrize(
+    ("told", "error", "releases"),
+    [
+        ("", "ChatGLM4Tokenizer._pad() got an unexpected keyword argument 'padding_side'", "<4.45.0"),
+        # a copy of that class in diffusers, which is not told, is not the one that is meant
+        (
+            "transformers==4.45.2\n",
+            "ChatGLMTokenizer._pad() got an unexpected keyword argument 'padding_side'",
+            "<4.45.0",
+        ),
+        (
+            "transformers==5.0.0\n",
+            "InternVLChatModel.tie_weights() got an unexpected keyword argument 'missing_keys'",
+            "<5.0.0",
+        ),
+    ],
+)
+def test_an_override_is_handed_what_its_base_took_on(told: str, error: str, releases: str) -> None:
+    found = judged(f"{told}TypeError: {error}\n")["INTERFACE-MISSING"]
+    assert dict(found.remedies[0].pins) == {"transformers": releases}
+
+
+def test_a_family_that_the_engine_has_no_code_for_is_answered_by_the_engines_release() -> None:
+    text = (
+        "ValueError: The checkpoint you are trying to load has model type `qwen3_moe` but Transformers does"
+        " not recognize this architecture.\n"
+    )
+    found = judged(f"transformers==4.50.0\nvllm==0.8.2\n{text}")["MODEL-UNKNOWN"]
+    assert [set(r.pins) for r in found.remedies] == [{"vllm"}, {"transformers"}]
+    assert dict(found.remedies[0].pins)["vllm"] == ">=0.8.4"
+    alone = judged(f"transformers==4.50.0\n{text}")["MODEL-UNKNOWN"]
+    assert [set(r.pins) for r in alone.remedies] == [{"transformers"}]
