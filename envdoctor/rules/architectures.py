@@ -107,7 +107,7 @@ def _finding(view: View, library: str, what: str, specifier: str, symptom: Sympt
     return Finding(
         id="MODEL-UNKNOWN",
         severity=Severity.ERROR,
-        summary=f"{f'{library} {installed}' if installed else library} lacks {what}: {specifier} does",
+        summary=f"{f'{library} {installed}' if installed else library} lacks {what}: {specifier} has it",
         cause=f"Each model family comes with a release of {library}; older releases refuse its config.",
         evidence=(*shown, Evidence(symptom.id, symptom.text, symptom.source)),
         remedies=(
