@@ -16,10 +16,13 @@ def _ways_to_ask(view: View) -> tuple[Remedy, ...]:
     """Return the commands that answer what people ask of a card."""
     names = [gpu.name for gpu in view.gpus.get() or () if gpu.name]
     card = names[0] if names else "NAME"
+    driver = view.driver().get()
+    served = [name for name in ("vllm", "sglang") if view.installed(name)] or ["torch", "transformers"]
+    pin = f"envdoctor pin {' '.join(served)} --gpu {{}}"
     return (
         Remedy(
             "Which releases work together on a card (and under a driver) is asked with pin.",
-            commands("envdoctor pin torch transformers --gpu {}", card),
+            commands(f"{pin} --driver {{}}", card, driver) if driver else commands(pin, card),
         ),
         Remedy(
             "Whether a run fits its memory, with memory or profile.",
