@@ -19,7 +19,8 @@ _FLAG = re.compile(
 )
 _KEYWORD = re.compile(
     r"(?<![\w.-])(?<!\bif )(?<!\bwhen )(?<!\bunless )"
-    r"([a-z][a-z0-9]{0,30}_?\w{1,40})\s?=\s?(\"[^\"]{0,200}\"|'[^']{0,200}'|[\w.+/-]{1,200})"
+    r"([a-z][a-z0-9]{0,30}_?\w{1,40})\s?=\s?"
+    r"(\"[^\"]{0,200}\"|'[^']{0,200}'|[\w.+/-]{1,200}(?: ?(?://|\*) ?[\w.]{1,80})?)"
 )
 _NAMES_MODEL = re.compile(r"[\d/.-]")
 """What models' names and paths have, and the words after `vllm serve` in a sentence have not."""

@@ -35,7 +35,9 @@ _SECTION = re.compile(r"^\[([A-Za-z][\w.-]{0,80})\]\s*$")
 _PARAMETER = re.compile(r"^\s{1,60}[a-z_]\w{0,60}: (?:[A-Z]\w{2,60}|[a-z]\w{0,20}\[)[^'\"{}]{0,120},$")
 """A parameter of a function in code, and the class that it is of."""
 _COMMENT = re.compile(r"(?:^|\s)(?://|#).*")
-
+_DIVISION = re.compile(r"=[^:#\n]{0,80}?\b\d{1,9} ?// ?\w[\w.()\[\]]{0,80}\s*(?:[,)#]|$)")
+"""A quotient that Python assigns, whose sign begins a comment in other languages."""
+_REMARK = re.compile(r"(?:^|\s)#.*")
 
 _LISTS = re.compile(r"[^{}\[\]\"':=]*: [^{}\[\]\"'=]*, ")
 """A value that says more than its label asks: `method: LoRA, ZeRO-3, length 4096`."""
@@ -93,7 +95,7 @@ def _several(line: str) -> bool:
 def _line(line: str, state: _Open, table: KeyTable, source: str, whole: bool) -> Iterator[Sighting]:
     stripped = line.lstrip(" \t-")
     indent = len(line) - len(stripped)
-    text = _COMMENT.sub("", line)
+    text = (_REMARK if "//" in line and _DIVISION.search(line) else _COMMENT).sub("", line)
     state.dedent(indent)
     for position, token in enumerate(_TOKEN.finditer(text)):
         brace, key, opened, value = token.groups()

@@ -50,6 +50,8 @@ _QUALIFIED = re.compile(
     r"^[\s>`'\"]{0,4}((?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w{0,80}|Exception): ([A-Za-z'\"<(].{0,1000})"
 )
 """A class by its module and class name, or the plain one, at the head of a line, as Python prints it."""
+_ALONE = re.compile(rf"^((?:[A-Za-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,60}}?{_SUFFIX}): {{0,8}}$")
+"""A class at the head of a line with nothing behind it: its message follows, or was left out."""
 _ENDS_MESSAGE = re.compile(
     r"^(?:\S{1,60}: line \d{1,5}: .{0,80})?(?:Killed|Aborted|Terminated|Segmentation fault|Bus error)"
     r"(?: \(core dumped\))?\s{0,8}(?:\S.{0,120})?$|\b\d{1,3}%\|"
@@ -185,6 +187,8 @@ def _raised(lines: Sequence[str]) -> Iterator[_Raised]:
             raised = _traceback(lines, index, "", index)
         elif ": " in line and (match := _LOOSE.search(line) or _qualified(line)):
             raised = _loose(lines, index, match)
+        elif line.rstrip().endswith(":") and (match := _ALONE.match(_bare(line, ""))):
+            raised = _alone(lines, index, match[1])
         if raised is None:
             index += 1
             continue
@@ -329,6 +333,15 @@ def _loose(lines: Sequence[str], index: int, match: re.Match[str]) -> _Raised | 
     each = index > 0 and _bears(lines[index - 1], prefix)
     text, last = _message(lines, index, prefix if each else "", line[match.start(1) :])
     return _Raised(match[1], text, index, last, [], index, line[: match.start(1)].strip()[-200:])
+
+
+def _alone(lines: Sequence[str], index: int, kind: str) -> _Raised:
+    """Return an exception whose line holds its class alone; cut off where no message follows."""
+    following = _bare(lines[index + 1], "").strip() if index + 1 < len(lines) else ""
+    if following[:1].isalnum() and not _LOGGED.match(following):
+        text, last = _message(lines, index, "", f"{kind}:")
+        return _Raised(kind, text, index, last, [], index)
+    return _Raised(kind, f"{kind}, without a message", index, index, [], index, cut=True)
 
 
 def _joined(lines: Sequence[str], raised: Sequence[_Raised]) -> Iterator[list[_Raised]]:

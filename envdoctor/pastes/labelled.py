@@ -47,7 +47,9 @@ _ABSENT = re.compile(
 _CUDA = re.compile(r"(\d{1,2}\.\d{1,2})(?:\.\d{1,4}){0,2}(?![\d])|\bcu(\d{2})(\d)\b")
 _CUDA_MAJORS = range(7, 20)
 """What a whole number can mean as a version of CUDA; a lower one is a device's: `cuda:1`."""
-_DRIVER = re.compile(r"(?<![\d.])[rR]?(\d{3}(?:\.\d{1,5}){0,3})(?![\d])")
+DRIVERS = r"\d{3}(?:\.\d{1,5}){0,3}(?: ?/ ?\d{3}(?:\.\d{1,5}){0,3}){0,3}"
+"""A driver's version, or those of several machines: `570/575`."""
+_DRIVER = re.compile(rf"(?<![\d.])[rR]?({DRIVERS})(?![\d])")
 _PYTHON = re.compile(r"(?i)^(?:cpython|python|py)?\s{0,4}[-=]{0,2}\s{0,4}[v`]?(\d\.\d{1,2}(?:\.\d{1,2})?)")
 
 Handler = Callable[[str, str], Iterator[Sighting]]
@@ -212,9 +214,14 @@ def _image_cuda(value: str, source: str) -> Iterator[Sighting]:
         yield Sighting("toolkit", Toolkit(version, "container image", source), source)
 
 
+def newest_driver(told: str) -> DriverVersion:
+    """Return the newest of the `DRIVERS` that are told: what it is too old for, the others are, too."""
+    return max(DriverVersion.parse(one.strip()) for one in told.split("/"))
+
+
 def _driver(value: str, source: str) -> Iterator[Sighting]:
     if match := _DRIVER.search(value):
-        yield Sighting("driver.version", DriverVersion.parse(match[1]), source)
+        yield Sighting("driver.version", newest_driver(match[1]), source)
     if match := re.search(r"(?i)cuda(?: version)?[: ]{0,3}(\d{1,2}\.\d{1,2})", value):
         yield Sighting("driver.cuda", CudaVersion.parse(match[1]), source)
     if match := re.search(r"(?i)\b(open) kernel module|\bkernel module\b", value):

@@ -21,6 +21,7 @@ _MOST = 0.6
 """The share of a line above which it is the message itself and no sentence about it."""
 _BEFORE = 160
 _CLAUSE = re.compile(r"[.!?;](?:\s|$)|[。！？；]")
+_SENTENCE = re.compile(r"[.!?](?:\s|$)|[。！？]")
 _CODE = re.compile(
     r"^\s*(?:(?:\S{1,40} )?\|\| |(?:el)?if .{0,80}; then )?"
     r"(?:echo|printf?|grep|egrep|rg|log(?:ger|ging)?\.\w{1,12}|assert|(?:el)?if|while|case)\b[ (]"
@@ -115,7 +116,7 @@ def mood_of(line: str, first: int, last: int, fenced: bool = False, denies: bool
         return DENIED
     sentence = clause + line[first:last] + _CLAUSE.split(after)[0]
     asks = _ASKING.match(sentence + ("?" if "?" in after else ""))
-    if OVER.search(sentence) or asks or _MEANS.match(after):
+    if OVER.search(clause + line[first:last] + _SENTENCE.split(after)[0]) or asks or _MEANS.match(after):
         return SUPPOSED
     if _GUIDE.search(clause) and not _MINE.search(clause):
         return SUPPOSED

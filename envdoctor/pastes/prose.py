@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import CudaVersion, DriverVersion, Setting, Toolkit
+from envdoctor.facts import CudaVersion, Setting, Toolkit
 from envdoctor.facts.names import normalise
 from envdoctor.matrix.card_names import CardNames
 from envdoctor.matrix.lexicon import PackageNames
 from envdoctor.pastes.distributions import ELSEWHERE
 from envdoctor.pastes.gpus import find_gpus
+from envdoctor.pastes.labelled import DRIVERS, newest_driver
 from envdoctor.pastes.platforms import parse_named_image
 from envdoctor.pastes.sightings import Paste, Sighting, distribution_sightings
 
@@ -62,9 +63,12 @@ _CARD = re.compile(
 _PYTHON = re.compile(
     r"(?i)(?<![\w./-])py(?:thon)?\s?(?:version)?[ :=v]{0,3}(3\.\d{1,2}(?:\.\d{1,2})?)(?![\w.]{0,80}/)(?!\w)"
 )
-_DRIVER = re.compile(
-    r"(?i)\b(?:nvidia[ -])?driver(?: version)?\s?[:=v]{0,2}\s?(\d{3}(?:\.\d{1,5}){0,3})(?![\w])"
+_DRIVER = re.compile(rf"(?i)\b(?:nvidia[ -])?driver(?: version)?\s?[:=v]{{0,2}}\s?({DRIVERS})(?![\w])")
+_BUILD = re.compile(
+    r"(?i)(?<![\w./-])(?:py)?torch(?:[ `]{1,2}(?:[<>=~]{1,2} ?)?v?\d[\w.]{0,20})?[ `]{0,2}[ (,]"
+    r"(?:[^()\n;]{0,40}?[ (,])?cu(1[1-9])(\d?)\b"
 )
+"""A build of torch by the CUDA of its wheel: `torch 2.11 (PyPI, cu13)`."""
 _CUDA = re.compile(
     r"(?i)(?<![\w./-])cuda(?:[ -]?toolkit)?(?: version)?\s?[:=v]{0,2}\s?(\d{1,2}\.\d{1,2})(?:"
     r"\.\d{1,4})?(?![\w])"
@@ -92,7 +96,7 @@ _HINTS = {
     ),
     "batch": re.compile(
         r"(?i)\bbatch(?:[ _-]?size(?:\s(?:of|is)|\s?[=:])?\s?|\s?=\s?|\s)([1-9]\d{0,3})\b"
-        r"(?![./:]|\s?(?:of|out)\b)"
+        r"(?![./:]|\s?(?://|\*|(?:of|out)\b))"
     ),
     "lora_rank": re.compile(r"\b(?:[Rr]ank(?:\s(?:of|is)|\s?[=:])?\s|r\s?=\s?)(\d{1,3})\b(?!\]|:)"),
     "seq": re.compile(
@@ -146,19 +150,22 @@ def _incompatible(line: str, source: str) -> Iterator[Sighting]:
 
 
 def _facts_of(line: str, source: str, packages: PackageNames) -> Iterator[Sighting]:
-    told = [
+    named = [
         (_meant(m["name"], packages), m["version"].rstrip("."), "==" in m["between"])
         for m in packages.mentions.finditer(line)
     ]
-    for name, version, exact in told:
+    for name, version, exact in named:
         if not any(
-            other != version for same, other, _ in told if same == name
+            other != version for same, other, _ in named if same == name
         ):  # two are set against each other
             yield from distribution_sightings(name, version, source, exact)
     if match := _PYTHON.search(line):
         yield Sighting("environment.python", match[1], source)
     if match := _DRIVER.search(line):
-        yield Sighting("driver.version", DriverVersion.parse(match[1]), source)
+        yield Sighting("driver.version", newest_driver(match[1]), source)
+    if len(builds := set(_BUILD.findall(line))) == 1:
+        major, minor = builds.pop()
+        yield Sighting("build", ("torch", {"cuda": f"{major}.{minor or 0}"}), source)
     if match := _CUDA.search(line):
         yield _cuda(CudaVersion.parse(match[1]), line, source)
     if match := _GLIBC.search(line):

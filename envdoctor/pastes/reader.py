@@ -289,7 +289,9 @@ def _of_words(
         told_lines,
         troubled_lines,
     )
+    from envdoctor.pastes.wishes import parse_mended
 
+    yield from parse_mended(paste, lines, 0)
     told = _told(paste, lines, lexicon)
     yield from (sighting for _, sighting in told)
     if told:

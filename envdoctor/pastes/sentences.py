@@ -116,7 +116,7 @@ OVER = re.compile(
     r"(?i)\b(?<!was )(?<!is )(?<!be )(?<!are )used to (?:get|have|see|fail|crash|hit|run into|happen|be)\b|"
     r"\b(?:years?|months?|weeks?) ago\b|\blast (?:year|month|week)\b|"
     r"\b(?:was|were|is|are|got|been|now) (?:now )?(?:fixed|solved|resolved|gone)\b|"
-    r"\b(?:fix(?:ed|es)|solved|resolved) (?:by|it|this|the|in|with)\b|"
+    r"\b(?:fix(?:ed|es)|solved|resolved) (?:by|it|this|that|the|my|our|in|with)\b|"
     r"^\W{0,6}(?:fix(?:ed|es)?|resolved?|solved|removed?)\b(?!.{0,200}\?)|\bno more [\"'`]|已经?解决|之前报错"
 )
 """Words by which trouble is told that is over."""

@@ -43,6 +43,8 @@ _COUNTS = """batch epochs gpu_memory_utilization grad_accum learning_rate lora_a
 pp quant seq tp max_lora_rank max_model_len max_num_seqs"""
 _COUNTED = frozenset(_COUNTS.split())
 """Settings that are numbers, or on and off."""
+_TERM = re.compile(r"(\d{1,9}) ?(//|\*) ?(?:(\d{1,9})\s*$|(?=[a-z_]))")
+"""A number that code divides or multiplies: `128 // devices`."""
 _UNTOLD = frozenset({"auto", "", "???", "["})
 _METHODS = (("qlora", "qlora"), ("lora", "lora"), ("freeze", "freeze"), ("full", "full"), ("全参", "full"))
 _TASKS = ("grpo", "dpo", "kto", "orpo", "ppo", "sft", "serve", "rm", "pt")
@@ -185,6 +187,10 @@ def _present(text: str) -> str | None:
 
 
 def _integer(text: str) -> str | None:
+    """Return a whole number; a quotient of numbers is worked out, what names a variable is not known."""
+    if (term := _TERM.match(text)) and (term[2] == "//" or not term[3]):
+        divisor = int(term[3]) if term[3] and term[2] == "//" else 0
+        return str(int(term[1]) // divisor) if divisor else None
     number = parse_count(text)
     return None if number is None else str(number)
 

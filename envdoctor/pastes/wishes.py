@@ -37,7 +37,8 @@ _MENDED = re.compile(
     r"(?i)\b(?:i|we)(?:'ve| have)? "
     r"(?:(?:also|finally|already|just|was able to|were able to|managed to) ){0,2}"
     r"(?:fix|solv|resolv)(?:ed|e)? |"
-    r"\b(?:problem|issue|error|it|bug) (?:is|was|has been|got)(?: now)? (?:solved|fixed|resolved|gone)\b|"
+    r"\b(?:problem|issue|error|it|bug|hang|crash|leak|regression|failure) (?:(?:at|in|on|with) \w{1,20} )?"
+    r"(?:is|was|has been|got)(?: now)? (?:solved|fixed|resolved|gone)\b|"
     r"\b(?:solved|fixed|resolved) (?:it |this |the \w{1,20} )?by\b|已解决|解决了"
 )
 _SOLVED = re.compile(r"(?i)^#{1,3} \W{0,3}(?:solved|resolved|fixed)(?:\]|:|\W*$)")

@@ -29,6 +29,7 @@ _VARIANT_INDEX = re.compile(
     r"^pip install .*\btorch(?= |$).*--index-url https://download\.pytorch\.org/whl/(cu\d{3})$"
 )
 """A command that takes torch from the index of one CUDA."""
+_RELEASE = re.compile(r"\b\d{1,4}(?:\.\d{1,4}){1,3}\b")
 _ANY = (ANY, ">=0")
 """Pins that leave the release open."""
 
@@ -71,7 +72,9 @@ class Neighbours:
         if not is_plain(remedy):
             return remedy
         pins = {name: self._narrowed(name, spec, remedy.pins) for name, spec in remedy.pins.items()}
-        return remedy if pins == remedy.pins else replace(remedy, pins=pins, commands=install_commands(pins))
+        if pins == remedy.pins:
+            return remedy
+        return replace(remedy, text=_as_narrowed(remedy, pins), pins=pins, commands=install_commands(pins))
 
     def _of_the_same_release(self, remedy: Remedy) -> Remedy:
         """Return a remedy that takes another CUDA variant of torch in the release that stands there.
@@ -134,6 +137,17 @@ class Neighbours:
         return specifier
 
 
+def _as_narrowed(remedy: Remedy, pins: Mapping[str, str]) -> str:
+    """Return a remedy's words; where they name a release that is left out now, with those that are left."""
+    named = _RELEASE.findall(remedy.text)
+    left = [
+        f"{name} {pin}"
+        for name, pin in pins.items()
+        if any(one in _taken(remedy.pins[name], named) and one not in _taken(pin, named) for one in named)
+    ]
+    return f"{remedy.text} The packages that stay here allow {', '.join(left)}." if left else remedy.text
+
+
 def _pinned(line: str, pins: Mapping[str, str]) -> str:
     return " ".join(f'"{word}{pins[word]}"' if word in pins else word for word in line.split(" "))
 
@@ -155,6 +169,8 @@ def merged(one: str, other: str) -> str:
     rest = [c.strip() for c in clauses if c not in lowest and c not in highest]
     least = max(lowest, key=_bound, default="").strip()
     most = min(highest, key=_bound, default="").strip()
+    if least.startswith(">=") and most.startswith("<=") and _bound(least)[0] == _bound(most)[0]:
+        return f"=={least[2:].strip()}"
     return ",".join(filter(None, (least, most, *rest)))
 
 

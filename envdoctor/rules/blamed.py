@@ -52,9 +52,11 @@ _DENIED = re.compile(
     r"(?i)(?:\bno[tn]?\b|n['’]t\b|\bnever\b|\bcannot\b|\bno longer\b|\bexpect\w{0,3}\b|\bshould\b|\bhow to\b)"
     r"[^.;,]{0,40}\b(?:work|run|fine|succeed)"
 )
+_SENTENCE_END = re.compile(r"(?<=[.!?;])\s{1,4}")
 _NAME = re.compile(r"[a-z][\w-]{2,30}")
 _OVER = re.compile(
-    r"(?i)\b(?:fixe[sd]|solve[sd]|resolve[sd]|works? now|now works?|no (?:more )?(?:problem|issue|error))"
+    r"(?i)\b(?:fixe[sd]|solve[sd]|resolve[sd]|works? now|now works?|no (?:more )?(?:problem|issue|error)|"
+    r"(?:is|are|was|were) gone|went away|disappear(?:s|ed))\b"
 )
 """Words by which an upgrade is told that mended something."""
 _OUTGROWN = re.compile(
@@ -169,7 +171,7 @@ def _blames(view: View) -> Iterator[Blame]:
         name = _package(view, symptom) if symptom.id in _FAILING else ""
         if symptom.id == "SYM-TOLD-SINCE" and _TROUBLE.search(symptom.text):
             name = _subject(view, symptom, *[_version_of(symptom)] * 2)
-        if not name or _NOT_TOLD.search(symptom.text):
+        if not name or _NOT_TOLD.search(symptom.text) or _is_over(symptom):
             continue
         version = _release(view, name, _version_of(symptom))
         if _version_of(symptom) and not version:
@@ -185,6 +187,13 @@ def _blames(view: View) -> Iterator[Blame]:
         if name not in found and installed != _version_of(symptom):
             found[name] = Blame(name, symptom, installed, "", _version_of(symptom))
     yield from sorted(found.values(), key=lambda blame: (not blame.failing, not blame.working))
+
+
+def _is_over(symptom: Symptom) -> bool:
+    """True where the sentence that names the release tells that it mended what was wrong."""
+    words = _version_of(symptom), symptom.captured.get("name", "")
+    about = [one for one in _SENTENCE_END.split(symptom.text) if all(word in one for word in words)]
+    return bool(about) and all(map(_OVER.search, about))
 
 
 def _worked(view: View, symptom: Symptom) -> str:

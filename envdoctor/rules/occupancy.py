@@ -16,14 +16,15 @@ SOURCE = "https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html"
 LIST = "nvidia-smi --query-compute-apps=gpu_bus_id,pid,name,used_memory --format=csv"
 NO_ROOM_GIB = 1.0
 """A CUDA context and a first allocation need about this much."""
-BUSY, WORTH_KNOWING, DESKTOP_GIB = 0.5, 0.1, 2.0
-"""Shares of a card held by others that will, and may, decide what fits; below two GiB it is a desktop."""
+FULL, BUSY, WORTH_KNOWING, DESKTOP_GIB = 0.98, 0.5, 0.1, 2.0
+"""Shares of a card held by others: nothing fits beside it, they will, and they may, decide what fits; below
+two GiB it is a desktop."""
 
 
 def check_room(view: View) -> Iterable[Finding]:
     """GPUs whose memory other programs hold at the moment of the probe."""
     gpus = _judged(view)
-    full = [gpu for gpu in gpus if (gpu.memory_free_bytes or 0) < NO_ROOM_GIB * GIB and _share(gpu) > BUSY]
+    full = [gpu for gpu in gpus if _is_full(gpu)]
     busy = [gpu for gpu in gpus if gpu not in full and _share(gpu) > BUSY]
     some = [gpu for gpu in gpus if gpu not in (*full, *busy) and _is_worth_knowing(gpu)]
     free = [gpu for gpu in gpus if gpu not in full and gpu not in busy]
@@ -57,6 +58,11 @@ def _share(gpu: Gpu) -> float:
     return _held_bytes(gpu) / (gpu.memory_total_bytes or 1)
 
 
+def _is_full(gpu: Gpu) -> bool:
+    no_room = (gpu.memory_free_bytes or 0) < NO_ROOM_GIB * GIB and _share(gpu) > BUSY
+    return no_room or _share(gpu) > FULL
+
+
 def _is_worth_knowing(gpu: Gpu) -> bool:
     return _share(gpu) > WORTH_KNOWING and _held_bytes(gpu) > DESKTOP_GIB * GIB
 
@@ -73,7 +79,7 @@ def _occupied(id_: str, severity: Severity, held: Sequence[Gpu], free: Sequence[
         cause="Memory that another process holds is not there for a new one: it fails with CUDA out of "
         "memory at its first allocations, or sizes itself for less.",
         evidence=tuple(evidence for gpu in held[:4] for evidence in _evidence(gpu)),
-        remedies=tuple(_remedies(free)),
+        remedies=tuple(_remedies(free, first)),
         sources=(SOURCE,),
     )
 
@@ -98,15 +104,16 @@ def _evidence(gpu: Gpu) -> list[Evidence]:
     return told
 
 
-def _remedies(free: Sequence[Gpu]) -> Iterable[Remedy]:
+def _remedies(free: Sequence[Gpu], held: Gpu) -> Iterable[Remedy]:
     if free:
         numbers = ",".join(str(gpu.index) for gpu in free)
         yield Remedy("Use the cards that are free.", commands("export CUDA_VISIBLE_DEVICES={}", numbers))
     yield Remedy("See who holds the memory, and wait for it or end it.", (LIST,))
-    yield Remedy(
-        "Where no process is listed: ask the host, or look for one that hangs.",
-        ("sudo fuser -v /dev/nvidia*",),
-    )
+    if not held.processes:
+        yield Remedy(
+            "Where no process is listed: ask the host, or look for one that hangs.",
+            ("sudo fuser -v /dev/nvidia*",),
+        )
 
 
 def check_exclusive(view: View) -> Iterable[Finding]:

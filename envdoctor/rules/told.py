@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import commands
-from envdoctor.facts import REPORTED, TOLD_CAUSE, TOLD_WAY, ErrorSeen
+from envdoctor.facts import MENDED, REPORTED, TOLD_CAUSE, TOLD_WAY, ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.calendar import is_recorded, package_facts
@@ -64,10 +64,8 @@ def told_finding(view: View, error: ErrorSeen) -> Finding | None:
     remedies = distinct((*_ways(view, causes, ways), *newest_ways(view, error, [one.value for one in told])))
     return Finding(
         id=ID,
-        severity=Severity.WARNING
-        if error.kind == "said" and REPORTED not in view.facts.notes
-        else Severity.ERROR,
-        summary=f"the text itself tells of a cause: {told[0].value}",
+        severity=_severity(view, error),
+        summary=f"the text itself tells of {'a cause' if causes else 'what helped'}: {told[0].value}",
         cause="That is what its writer says; nothing known here confirms or denies it.",
         evidence=(Evidence("error", error.text, error.source), *told),
         remedies=remedies,
@@ -76,6 +74,15 @@ def told_finding(view: View, error: ErrorSeen) -> Finding | None:
         prior=0.55 if remedies else 0.2,
         fallback=True,
     )
+
+
+def _severity(view: View, error: ErrorSeen) -> Severity:
+    """Return how grave it is: trouble told in words alone is so where it is reported, and is not over."""
+    if error.kind != "said":
+        return Severity.ERROR
+    if REPORTED in view.facts.notes:
+        return Severity.ERROR
+    return Severity.NOTE if MENDED in view.facts.notes else Severity.WARNING
 
 
 def written_finding(view: View) -> Finding | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import ASKED, REPORTED, STOPPED, ErrorSeen, Symptom
-from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcome, Severity
+from envdoctor.facts import ASKED, MENDED, REPORTED, STOPPED, ErrorSeen, Symptom
+from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcome, Remedy, Severity
 from envdoctor.matrix import Matrix, tables
 from envdoctor.rules.base import UNEXPLAINED
 from envdoctor.rules.blamed import ID as BLAMED
@@ -87,7 +87,7 @@ def decisive(view: View) -> ErrorSeen | None:
 
 def is_weak(view: View, error: ErrorSeen) -> bool:
     """True for an error that tells only that something failed, or that another one did."""
-    if error.kind in _WEAK or _reports_another(view.matrix, error) or _is_farewell(error):
+    if error.kind in _WEAK or _is_farewell(error) or _reports_another(view.matrix, error) is not None:
         return True
     if error.kind == "line" and _WARNED.search(error.text[:300]):
         return True
@@ -99,9 +99,10 @@ def _is_farewell(error: ErrorSeen) -> bool:
     return any(frame.function.rpartition(".")[2] in _FAREWELLS for frame in error.frames)
 
 
-def _reports_another(matrix: Matrix, error: ErrorSeen) -> bool:
+def _reports_another(matrix: Matrix, error: ErrorSeen) -> tables.ConsequenceRow | None:
     told = f"{error.exception} {error.text}".lower()
-    return any(needle in told for row in matrix.rows(tables.ConsequenceRow) for needle in row.needles)
+    rows = matrix.rows(tables.ConsequenceRow)
+    return next((row for row in rows if any(needle in told for needle in row.needles)), None)
 
 
 def find_unexplained(
@@ -251,7 +252,7 @@ def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Find
         of_none = NONE.search(one.text)  # Python's own words, whoever else has them in a message
         if not of_none and not _reports_another(view.matrix, one) and (origin := origin_of(view, one)):
             return origin_finding(view, one, origin)
-    place = place_finding(view, error, empty=_reports_another(view.matrix, error))
+    place = place_finding(view, error, empty=_reports_another(view.matrix, error) is not None)
     blamed = None if place else blamed_finding(view, error)
     return (
         mixed_finding(error)
@@ -290,12 +291,13 @@ def _finding(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Fin
         return _stopped(view, error)
     where = _raised_in(error)
     passed = {check.rule for check in checks if check.outcome is Outcome.PASSED and check.reason is None}
+    report = _reports_another(view.matrix, error)
     excluded = [words for rule, words in _RULED_OUT if rule in passed]
     cause = [
         f"No row of the matrix and no rule accounts for this line{where}; what caused it is not known here.",
         f"It ended as: {error.ended.rstrip('.')}." if error.ended else "",
         "It only reports that something else failed: the error that started it is not in the text."
-        if _reports_another(view.matrix, error)
+        if report
         else "",
         f"The facts rule out {_listed(excluded)}." if excluded else "",
         *_beyond(view, error),
@@ -306,7 +308,7 @@ def _finding(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Fin
         summary=f"unexplained: {error.text[:300]}",
         cause=" ".join(part for part in cause if part),
         evidence=(Evidence("error", error.text, error.source),),
-        remedies=asked_by(error.text),
+        remedies=(*asked_by(error.text), *(Remedy(way) for way in (report.ways if report else ()))),
         certainty=Certainty.UNCERTAIN,
         explains=error.symptoms,
         prior=0.0,
@@ -348,10 +350,12 @@ def _stopped(view: View, error: ErrorSeen) -> Finding:
 
 
 def _as_reported(view: View, error: ErrorSeen, fact: str, summary: str, cause: str) -> Finding:
-    """Return what is an error only where somebody says that something failed."""
+    """Return what is an error only where somebody says that something failed, a note where it is over."""
+    over = error.kind == "said" and MENDED in view.facts.notes
+    otherwise = Severity.NOTE if over else Severity.WARNING
     return Finding(
         id=UNEXPLAINED,
-        severity=Severity.ERROR if REPORTED in view.facts.notes else Severity.WARNING,
+        severity=Severity.ERROR if REPORTED in view.facts.notes else otherwise,
         summary=summary,
         cause=cause,
         evidence=(Evidence(fact, error.text, error.source),),

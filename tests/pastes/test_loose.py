@@ -324,3 +324,33 @@ def test_python_in_short(read, line):
 def test_packages_on_one_line_are_read_each_with_its_own_version(read, line, told):
     found = read(line).environment.distributions
     assert {name: one.version or one.specifier for name, one in found.items()} == told
+
+
+@pytest.mark.parametrize(
+    ("line", "batch"),
+    [
+        ("batch_size = 128 // devices", None),
+        ("per_device_train_batch_size = 128 // torch.cuda.device_count()", None),
+        ("TrainingArguments(per_device_train_batch_size=64 // n_gpu, bf16=True)", None),
+        ("batch_size = 16 * world_size", None),
+        ("per_device_train_batch_size = 128 // 4", "32"),
+        ("batch_size = 8 // on each of the cards", "8"),
+        ('"per_device_train_batch_size": 4, // of each', "4"),
+    ],
+)
+def test_what_code_works_out_is_no_number_before_its_variables_are(read, line, batch):
+    told = read(line).setting("batch")
+    assert (told and told.value) == batch
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "We run torch >=2.11 (PyPI, cu13) with driver 570/575 and it sees no card.",
+        "torch 2.11.0 (cu130), driver 550/570/575 on our nodes",
+    ],
+)
+def test_the_newest_of_several_drivers_and_the_cuda_of_a_build_are_read(read, line):
+    facts = read(line)
+    assert str(facts.driver.version.value) == "575"
+    assert facts.environment.builds["torch"]["cuda"] == "13.0"

@@ -49,3 +49,9 @@ def test_a_neighbour_moves_before_a_package_goes_back_by_years() -> None:
     )
     lines = [line for remedy in remedies_of(text) for line in remedy.commands]
     assert any("transformers==4.57" in line and "huggingface-hub==0.36" in line for line in lines)
+
+
+def test_words_that_name_a_release_that_is_left_out_tell_what_is_left() -> None:
+    (remedy,) = (r for r in remedies_of("transformers==4.46.0\nllamafactory==0.9.1\n") if r.pins)
+    assert remedy.pins == {"transformers": "==4.46.1"}
+    assert remedy.text.endswith("The packages that stay here allow transformers ==4.46.1.")

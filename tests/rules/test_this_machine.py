@@ -128,6 +128,15 @@ def test_a_card_held_by_another_process() -> None:
     assert finding.remedies[0].commands[0].startswith("nvidia-smi --query-compute-apps")
 
 
+def test_a_card_of_which_hardly_anything_is_left_is_full() -> None:
+    holder = {"pid": 4242, "used_bytes": 138 * GIB, "name": "python"}
+    finding = found(with_gpus(ONE, memory_free_bytes=int(1.3 * GIB), processes=(holder,)))["GPU-FULL"]
+    assert finding.severity.value == "error"
+    assert not any("fuser" in command for remedy in finding.remedies for command in remedy.commands)
+    unseen = found(with_gpus(ONE, memory_free_bytes=int(1.3 * GIB), processes=()))["GPU-FULL"]
+    assert any("fuser" in command for remedy in unseen.remedies for command in remedy.commands)
+
+
 def test_a_free_card_beside_a_full_one_is_offered() -> None:
     first, second = TWO.gpus.require()
     gpus = (replace(first, memory_free_bytes=GIB // 2), second)

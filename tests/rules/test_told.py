@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.findings import Certainty, Finding, Severity
 from envdoctor.matrix import load_matrix
@@ -132,3 +134,38 @@ def test_who_waits_for_a_server_and_whose_libcuda_is_another_is_told() -> None:
     assert waits["TRL-SERVER-WAITS"].severity is Severity.ERROR
     smi = "| NVIDIA-SMI 545.46                 Driver Version: 546.80       CUDA Version: ERR!     |\n"
     assert found(smi)["DRIVER-CUDA-ERR"].severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I upgraded flash-attn to 2.6.3 and the import error was fixed by it.",
+        "Our crash was fixed by upgrading the driver to 550. Posting it here for others.",
+        "The hang at init is fixed in vLLM 0.6.3. I confirm it. Thanks!",
+        "After the update to accelerate 0.34 my problem was gone.",
+    ],
+)
+def test_trouble_that_is_told_in_words_to_be_over_is_no_trouble(said: str) -> None:
+    told = found(said)
+    assert {finding.severity for finding in told.values()} == {Severity.NOTE}
+    assert "RELEASE-BLAMED" not in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ChildFailedError:\n",
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n====\ntrain.py FAILED\n",
+        "It dies after an hour. All I get is\n\nChildFailedError:\n\nWhat can I do?\n",
+    ],
+)
+def test_a_report_of_another_error_says_how_to_bring_it_to_light(text: str) -> None:
+    finding = found(text)["UNEXPLAINED-ERROR"]
+    assert finding.severity is Severity.ERROR
+    assert "only reports that something else failed" in finding.cause
+    assert "`record`" in ways(finding)
+
+
+def test_the_real_cause_stands_alone_beside_a_report_of_it() -> None:
+    told = found("ModuleNotFoundError: No module named 'peft'\n\nChildFailedError:\n")
+    assert "UNEXPLAINED-ERROR" not in told

@@ -83,6 +83,8 @@ class ConsequenceRow(Row):
     """Words of which one is in its line."""
     reports: Text
     """What it reports."""
+    ways: tuple[Text, ...] = ()
+    """What brings the error that it reports to light, the best first."""
 
 
 @fact
