@@ -94,6 +94,8 @@ class PinSet(Shown):
     """Packages that others require and of which nothing is known."""
     looked_up: tuple[tuple[str, str], ...] = ()
     """Packages read from the index because the facts do not cover them, with the day of each."""
+    besides: tuple[str, ...] = ()
+    """What was asked for by the code alone."""
 
     @property
     def unjudged(self) -> tuple[Carried, ...]:

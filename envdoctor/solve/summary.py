@@ -79,7 +79,7 @@ def _listed(what: str, names: Sequence[str]) -> str:
 def _commands(answer: PinSet, file: str, typed: Sequence[str]) -> Iterator[str]:
     words = [f"'{word}'" if set(word) & set("[<>!*;") else word for word in answer.asked]
     if len(words) > WORDS:
-        words = list(typed) or ["-r requirements.txt"]
+        words = [*(typed or ["-r requirements.txt"]), *(f"'{one}'" for one in answer.besides)]
     asked = " ".join([*words, *(pin.name for pin in answer.pins if pin.apart)])
     extra = "".join(f" --extra-index-url {INDEX_URL}{index}" for index in answer.indexes)
     strategy = " --index-strategy unsafe-best-match" if extra else ""

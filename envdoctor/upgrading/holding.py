@@ -16,6 +16,7 @@ from envdoctor.solve.goal import Goal
 from envdoctor.solve.pinning import pin
 from envdoctor.solve.requests import Request
 from envdoctor.upgrading.gone import Move
+from envdoctor.upgrading.submodules import needed_by_code
 from envdoctor.upgrading.upgrading import Found, judge_paths, moves_of_its_time
 from envdoctor.upgrading.uses import NAMED, Kind
 
@@ -28,7 +29,9 @@ def pinned_for_code(goal: Goal, matrix: Matrix, paths: Sequence[str]) -> PinSet:
 
     Raises InputError for a path that is none.
     """
-    answer, unheld = pin(goal), dict[str, str]()
+    asked = len(goal.requests)
+    goal, answer = _with_needed(goal, matrix, paths)
+    unheld = dict[str, str]()
     for _ in range(ROUNDS):
         lost = _lost(goal, answer, matrix, paths) if answer.status == "solved" else {}
         new = {name: found for name, found in lost.items() if name not in unheld}
@@ -46,7 +49,23 @@ def pinned_for_code(goal: Goal, matrix: Matrix, paths: Sequence[str]) -> PinSet:
                 goal, answer = held, alone
             else:
                 unheld[name] = f"{_told(name, found)}; but no older release fits what was asked for"
-    return replace(answer, notes=(*answer.notes, *unheld.values())) if unheld else answer
+    besides = tuple(map(str, goal.requests[asked:]))
+    return replace(answer, notes=(*answer.notes, *unheld.values()), besides=besides)
+
+
+def _with_needed(goal: Goal, matrix: Matrix, paths: Sequence[str]) -> tuple[Goal, PinSet]:
+    """Return the goal and its answer, with what the code needs where that has a place beside the rest."""
+    answer = pin(goal)
+    pinned = {one.name: one.version for one in answer.pins}
+    needed = needed_by_code(goal, pinned, matrix, paths) if answer.status == "solved" else {}
+    if not needed:
+        return goal, answer
+    wider = replace(goal, requests=(*goal.requests, *needed), notes=(*goal.notes, *needed.values()))
+    wider = wider.on(goal.context.target, goal.context.options)
+    if (served := pin(wider)).status == "solved":
+        return wider, served
+    unserved = tuple(f"{told}; but it has no place beside what was asked for" for told in needed.values())
+    return goal, replace(answer, notes=(*answer.notes, *unserved))
 
 
 def _lost(goal: Goal, answer: PinSet, matrix: Matrix, paths: Sequence[str]) -> Mapping[str, Found]:

@@ -74,3 +74,43 @@ def test_the_file_says_why_and_a_file_of_requirements_beside_code_is_told_of_it(
     assert main([*asked, "--code", str(tmp_path)]) == 0
     assert "asks for transformers.AdamW" in capsys.readouterr().err
     assert "# note: transformers<4" in (tmp_path / "pins.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "brought"),
+    [
+        ("from torch.utils.tensorboard import SummaryWriter\n", "torch", "tensorboard"),
+        ("from torch.utils import tensorboard\n", "torch", "tensorboard"),
+        ("import safetensors.torch as st\n", "safetensors", "torch"),
+        ("from modelscope.pipelines import pipeline\n", "modelscope", "addict"),
+        ("from fastchat.llm_judge.common import load_questions\n", "fschat", "openai"),
+    ],
+)
+def test_what_an_imported_module_needs_is_pinned_and_told(
+    tmp_path: Path, text: str, asked: str, brought: str
+) -> None:
+    answer = pinned(tmp_path, text, asked)
+    assert any(one.name == brought for one in answer.pins)
+    assert any("train.py, line 1 imports" in note for note in answer.notes)
+    assert answer.besides
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import torch.utils.data\n",
+        "try:\n    from torch.utils.tensorboard import SummaryWriter\nexcept ImportError:\n    pass\n",
+        "def log():\n    from torch.utils.tensorboard import SummaryWriter\n",
+    ],
+)
+def test_what_code_can_do_without_is_not_pinned(tmp_path: Path, text: str) -> None:
+    answer = pinned(tmp_path, text, "torch")
+    assert not any(one.name == "tensorboard" for one in answer.pins)
+    assert not answer.besides
+
+
+def test_what_has_no_place_beside_what_was_asked_for_is_noted(tmp_path: Path) -> None:
+    text = "from fastchat.llm_judge.common import load_questions\n"
+    answer = pinned(tmp_path, text, "fschat==0.2.36", "openai>=1")
+    assert answer.status == "solved"
+    assert any("no place beside what was asked for" in note for note in answer.notes)

@@ -41,6 +41,22 @@ class ImportNameRow(Row):
 
 
 @fact
+class SubmoduleRow(Row):
+    """A module that needs more than its distribution requires: code that imports it needs that as well."""
+
+    KIND: ClassVar = "submodule"
+
+    module: Text
+    """As it is imported."""
+    distribution: Package
+    """Whose it is."""
+    needs: Text
+    """What has what it imports: a distribution, or the distribution's own extra (`NAME[EXTRA]`)."""
+    releases: Bound = "*"
+    """The releases whose module needs it without requiring it."""
+
+
+@fact
 class CalledRow(Row):
     """How what a library makes is called in code where nothing else tells whose it is."""
 

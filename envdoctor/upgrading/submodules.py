@@ -1,0 +1,60 @@
+"""What code needs beside what was asked for: modules that it imports need what no metadata requires."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+
+from envdoctor.matrix import Matrix, tables
+from envdoctor.python_source import parse_python
+from envdoctor.solve.goal import Goal
+from envdoctor.solve.requests import Request
+from envdoctor.specifiers import SpecifierSet
+from envdoctor.upgrading.sources import find_files, python_of, read_text
+
+Needed = Mapping[Request, str]
+"""A request, and why it is made."""
+
+
+def needed_by_code(goal: Goal, pinned: Mapping[str, str], matrix: Matrix, paths: Sequence[str]) -> Needed:
+    """Return what files import at their top that pinned packages have but do not require what it needs.
+
+    `pinned` are versions by package. Raises InputError for a path that is none.
+    """
+    asked = {f"{one.name}[{extra}]" for one in goal.requests for extra in one.extras}
+    rows = [row for row in matrix.rows(tables.SubmoduleRow) if _is_wanting(row, pinned, asked)]
+    found: dict[Request, str] = {}
+    for path in find_files(paths) if rows else ():
+        text = read_text(path) if path.suffix in (".py", ".ipynb") else None
+        named = [row for row in rows if text and row.module.rpartition(".")[2] in text]
+        for source in python_of(path, text) if text and named else ():
+            imported = list(_imported(source.text))
+            for row in named:
+                line = next((line for line, name in imported if f"{name}.".startswith(f"{row.module}.")), 0)
+                if line:
+                    rows = [one for one in rows if one.needs != row.needs]
+                    name, _, extra = row.needs.rstrip("]").partition("[")
+                    place = f"{source.file}, line {line}"
+                    request = Request(name, (extra,) if extra else (), "", place)
+                    found[request] = f"{row.needs}: {place} imports {row.module}, which needs it"
+    return found
+
+
+def _is_wanting(row: tables.SubmoduleRow, pinned: Mapping[str, str], asked: set[str]) -> bool:
+    version = pinned.get(row.distribution)
+    if version is None or row.needs in pinned or row.needs in asked:
+        return False
+    return row.releases == "*" or SpecifierSet(row.releases).contains(version, prereleases=True)
+
+
+def _imported(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and path of each module or name that a text imports at its top."""
+    try:
+        body = parse_python(text).body
+    except SyntaxError:
+        return
+    for node in body:
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
