@@ -5,7 +5,8 @@
 A case holds `{"id", "shape": [model_type, settings], "method", "dtype", "batch", "seq", "ckpt", "task", ...}`
 with the words of `envdoctor.memory.points`. Weights are random; rows are all as long as `seq`. `task` is
 "distill" for that of TRL's GKD, "plain" for transformers' Trainer, or axolotl's where "trainer" says so, or
-one of TRL's whose release is installed.
+one of TRL's whose release is installed; "extra" goes to its config. "limit_gib" is
+all that torch may reserve.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ def main(case: dict[str, Any]) -> None:
 
     trainer = plain(case) if case.get("task", "plain") in ("plain", "distill") else from_trl(case)
     torch.cuda.synchronize()
+    if "limit_gib" in case:
+        whole = torch.cuda.get_device_properties(0).total_memory
+        torch.cuda.set_per_process_memory_fraction(case["limit_gib"] * GIB / whole)
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     # axolotl begins anew at each log: what is sought is the height of all steps
@@ -45,7 +49,8 @@ def main(case: dict[str, Any]) -> None:
     torch.cuda.synchronize()
     allocated, reserved = torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
     found = {"peak_allocated_gib": allocated / GIB, "peak_reserved_gib": reserved / GIB}
-    sys.stdout.write(json.dumps({**case, **found}) + "\n")
+    retries = torch.cuda.memory_stats().get("num_alloc_retries", 0)
+    sys.stdout.write(json.dumps({**case, **found, "retries": retries}) + "\n")
 
 
 def config_of(case: dict[str, Any]) -> Any:
@@ -75,11 +80,12 @@ def arguments(case: dict[str, Any]) -> dict[str, Any]:
         "optim": "adamw_torch_fused" if own else optim,
         "use_liger_kernel": bool(case.get("liger")),
         "max_steps": case.get("steps", 12 if "vary" in case or case["method"] == "lisa" else 3),
-        "bf16": True,
+        "bf16": case.get("amp", True),
         "learning_rate": 1e-5,
         "report_to": [],
         "save_strategy": "no",
         "disable_tqdm": True,
+        **case.get("extra", {}),
     }
 
 

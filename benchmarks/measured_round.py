@@ -1,0 +1,116 @@
+"""A round of runs on one card, several beside each other, each in a process of its own.
+
+    python3 benchmarks/measured_round.py CASES.json RESULTS.json [--seconds 450] [--slots 6] [--sites FOLDER]
+
+CASES is a list of cases of `measured_runs.py`, or of `measured_images.py` where one tells "pixels". One that
+says "squeezed": S is run again on growing segments with S times what it allocated as all that torch may
+reserve. One that holds a job for `slice_child.py` as "traced" is traced before it is run, and that kept.
+FOLDER holds what pip put into folders of their own: what all read in `common`, a release of TRL in
+`trl-1.3.0`, and in `old` what those before 1.0 read. A run that fails leaves the end of what it said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+CHILD = HERE.parent / "envdoctor" / "memory" / "slice_child.py"
+SAID = 160
+"""Signs of an error that are printed; RESULTS holds ten times as many."""
+LEAST_S = 25
+"""No run is begun with less time left."""
+
+
+def main() -> None:
+    """Run the cases in their order, and write what they took after each."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("cases", type=Path)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--seconds", type=float, default=450)
+    parser.add_argument("--slots", type=int, default=6)
+    parser.add_argument("--sites", type=Path, default=Path("/tmp/sites"))
+    args = parser.parse_args()
+    deadline, lock, found = time.monotonic() + args.seconds, threading.Lock(), []
+
+    def note(told: dict[str, Any]) -> None:
+        with lock:
+            found.append(told)
+            args.results.write_text(json.dumps({"results": found}, indent=0))
+            print(line(told), flush=True)
+
+    def go(case: dict[str, Any]) -> None:
+        told = run(case, args.sites, deadline)
+        note(told)
+        if "squeezed" in case and "peak_allocated_gib" in told:
+            limit = case["squeezed"] * told["peak_allocated_gib"]
+            twin = {**case, "id": case["id"] + "-squeezed", "expandable": True, "limit_gib": limit}
+            note(run(twin, args.sites, deadline))
+
+    with ThreadPoolExecutor(args.slots) as pool:
+        list(pool.map(go, json.loads(args.cases.read_text())))
+
+
+def run(case: dict[str, Any], sites: Path, deadline: float) -> dict[str, Any]:
+    """Return the case with its peaks, or with the error that it ended in."""
+    left = deadline - time.monotonic()
+    if left < LEAST_S:
+        return {**case, "error": "no time left"}
+    script = HERE / ("measured_images.py" if "pixels" in case else "measured_runs.py")
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "case.json")
+        file.write_text(json.dumps(case))
+        environment = {
+            **os.environ, "PYTHONPATH": path_of(case, sites), "OMP_NUM_THREADS": "2", "TMPDIR": folder,
+            "HF_HUB_OFFLINE": "1", "HF_HOME": folder, "TOKENIZERS_PARALLELISM": "false",
+        }  # fmt: skip
+        traced: dict[str, Any] = {}
+        try:
+            if "traced" in case:
+                said = child(["-c", CHILD.read_text()], environment, left, json.dumps(case["traced"])).stdout
+                traced["traced"] = {"layers": case["traced"]["layers"], "answer": said}
+            done = child([str(script), str(file)], environment, left)
+        except subprocess.TimeoutExpired:
+            return {**case, **traced, "error": "no time left"}
+    lines = [one for one in done.stdout.splitlines() if one.startswith('{"id"')]
+    told = json.loads(lines[-1]) if lines else {**case, "error": done.stderr.strip()[-10 * SAID :]}
+    return {**told, **traced, "seconds": round(time.monotonic() - began, 1)}
+
+
+def child(
+    command: list[str], environment: dict[str, str], left: float, given: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run Python, which reads what is given."""
+    return subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, env=environment, timeout=left, input=given
+    )
+
+
+def path_of(case: dict[str, Any], sites: Path) -> str:
+    """Return where the case's Python looks for packages before its own."""
+    release = str(case.get("trl", ""))
+    names = [f"trl-{release}"] if release else []
+    names += ["old"] if release.startswith("0.") else []
+    return os.pathsep.join(str(sites / name) for name in (*names, "common"))
+
+
+def line(told: dict[str, Any]) -> str:
+    """Return a run's line: allocated, reserved, how often torch asked again, seconds; or the error's end."""
+    if "error" in told:
+        return f"{told['id']} ERROR {' '.join(told['error'][-SAID:].split())}"
+    peaks = " ".join(f"{told[f'peak_{kind}_gib']:.4f}" for kind in ("allocated", "reserved"))
+    return f"{told['id']} {peaks} {told.get('retries', '-')} {told['seconds']:.0f}s"
+
+
+if __name__ == "__main__":
+    main()
