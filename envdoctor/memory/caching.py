@@ -7,10 +7,6 @@ where it is of use; neighbours that are free are joined. A segment is given back
 left: then all go that lie free as a whole, and the request is tried once more. The driver hands addresses out
 from the top down.
 
-With expandable segments each pool is one segment that grows at its end, by whole steps of 2 or 20 MiB; any
-rest is cut off, and the free block at the end, which could grow, serves last. So it does not matter how large
-that one is: where it begins is all that is kept of it.
-
 Tens of thousands of requests are played for one answer: so a block is one number, its size before its place,
 both in granules, and free blocks are found by their two ends. Small ones, which never meet the others, are
 only counted: each as the share of a segment that it takes where it lies with its like.
@@ -173,14 +169,15 @@ class CachingAllocator:
     """
 
     __slots__ = (
-        "_bottom", "_ending", "_large", "_starting", "_wholes", "_widened", "large", "live", "most", "room",
-        "settled",
+        "_bottom", "_ending", "_large", "_starting", "_wholes", "_widened", "large", "live", "lost", "most",
+        "room", "settled",
     )  # fmt: skip
 
     def __init__(self, widened: float = 0.0, room: float = inf) -> None:
         self.settled = False  # whether large requests are known to find what they found before
         self.large = 0  # granules of the segments of large requests
         self.live = self.most = 0  # granules of small segments, now and at most
+        self.lost = 0  # granules of segments that grow which are never given back, where most is in use
         self.room = room / GRANULE
         self._wholes: dict[int, int] = {}  # segments: where each begins, and its granules
         self._widened = 1 + widened
@@ -359,11 +356,11 @@ class CachingAllocator:
         for slot, n, block in led.held:
             blocks[slot] = block + marks[n]
 
-    def _extent(self) -> tuple[int, int]:
+    def _extent(self) -> tuple[int, ...]:
         """How far what is taken of the card reaches."""
-        return len(self._wholes), 0
+        return (len(self._wholes),)
 
-    def _taken(self, extent: tuple[int, int], marks: list[int]) -> tuple[tuple[int, ...], list[int]]:
+    def _taken(self, extent: tuple[int, ...], marks: list[int]) -> tuple[tuple[int, ...], list[int]]:
         """Return the segments taken since then, and the marks with theirs, which lie before all others."""
         new = list(self._wholes)[extent[0] :]
         return tuple(self._wholes[place] for place in new), [*reversed(new), *marks]
@@ -395,90 +392,3 @@ class CachingAllocator:
             self._large.remove(block)
             del self._starting[place], self._ending[place + whole], self._wholes[place]
             self.large -= whole
-
-
-class GrowingAllocator(CachingAllocator):
-    """With expandable segments: what lies free before the end is in `_large`, all behind `_bottom` is."""
-
-    __slots__ = ("_highest",)
-
-    def __init__(self, widened: float = 0.0) -> None:
-        super().__init__(widened)
-        self._bottom = self._highest = 0
-
-    def _extent(self) -> tuple[int, int]:
-        extent = self._bottom, self._highest
-        self._highest = 0
-        return extent
-
-    def _taken(self, extent: tuple[int, int], marks: list[int]) -> tuple[tuple[int, ...], list[int]]:
-        """Return how far the end moved since then and what was reached, and the marks with that end."""
-        bottom, highest = extent
-        taken = self._bottom - bottom, self._highest - bottom
-        self._reach(highest)
-        return taken, [*marks, bottom]
-
-    def _take_as(self, taken: tuple[int, ...], marks: list[int]) -> list[int]:
-        bottom = self._bottom
-        self._bottom = bottom + taken[0]
-        self._reach(bottom + taken[1])
-        return [*marks, bottom]
-
-    def _reach(self, place: int) -> None:
-        self._highest = max(self._highest, place)
-        self.large = -(-self._highest // SHARED_SEGMENT) * SHARED_SEGMENT
-
-    def _serve(self, requests: Iterable[tuple[int, int, int]], blocks: list[Block]) -> None:
-        """Serve large requests, as the other does."""
-        starting, ending, free = self._starting, self._ending, self._large
-        bottom, highest = self._bottom, self._highest
-        leave, follow, find, put = ending.pop, starting.pop, bisect_left, insort
-        for slot, least, less in requests:
-            if not least:
-                block = blocks[slot]
-                place = block & PLACE
-                end = place + (block >> PLACES)
-                if before := leave(place, 0):
-                    del free[find(free, before)]
-                    place = before & PLACE
-                if end == bottom:
-                    if before:
-                        del starting[place]
-                    bottom = place
-                    continue
-                if after := follow(end, 0):
-                    del free[find(free, after)]
-                    end += after >> PLACES
-                starting[place] = ending[end] = joined = (end - place) << PLACES | place
-                put(free, joined)
-                continue
-            found = find(free, least)
-            if found == len(free):
-                end = bottom + least - less
-                if end > highest:
-                    highest = end
-                if slot >= 0:
-                    blocks[slot] = least | bottom
-                    bottom = end
-            elif slot >= 0:
-                block = free[found]
-                place = block & PLACE
-                del starting[place]
-                cut = block - less
-                if cut > PLACE:
-                    if not found or free[found - 1] < cut:
-                        free[found] = cut
-                    else:
-                        del free[found]
-                        put(free, cut)
-                    starting[cut & PLACE] = ending[place + (block >> PLACES)] = cut
-                else:
-                    del free[found], ending[place + (block >> PLACES)]
-                blocks[slot] = least | place
-        self._bottom = bottom
-        self._reach(highest)
-
-
-def allocator_of(expandable: bool, widened: float = 0.0, room: float = inf) -> CachingAllocator:
-    """Return the allocator of a run; one that grows is asked for no limited room."""
-    return GrowingAllocator(widened) if expandable else CachingAllocator(widened, room)

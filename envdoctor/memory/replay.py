@@ -13,8 +13,9 @@ from math import inf
 
 from envdoctor.memory.activations import IDLE, LayerKind, kinds_of, layer_kinds
 from envdoctor.memory.attention import masks
-from envdoctor.memory.caching import Block, CachingAllocator, Events, allocator_of, granules, script_of
+from envdoctor.memory.caching import GRANULE, Block, CachingAllocator, Events, granules, script_of
 from envdoctor.memory.flat import buckets, coalesced
+from envdoctor.memory.growing import allocator_of
 from envdoctor.memory.images import tower_of
 from envdoctor.memory.layout import dense_layer, moe_layer, outer_tensors
 from envdoctor.memory.looking import Seen, look, look_back
@@ -139,6 +140,11 @@ class Replay:
     def taken(self) -> int:
         """Bytes taken of the card."""
         return max(self.most, self.heap.reserved)
+
+    @property
+    def lost(self) -> int:
+        """Bytes beside what is allocated that a full card's segments do not give back, where they grow."""
+        return self.heap.lost * GRANULE
 
     def _micro_steps(self, width: int) -> int:
         """Micro batches to play: of rows below the widest one is enough where a segment grows, or gradients

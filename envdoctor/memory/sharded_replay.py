@@ -14,7 +14,8 @@ from itertools import groupby
 
 from envdoctor.memory.activations import LayerKind
 from envdoctor.memory.adapters import adapts_experts, expert_factors
-from envdoctor.memory.caching import Block, Events, allocator_of, granules
+from envdoctor.memory.caching import Block, Events, granules
+from envdoctor.memory.growing import allocator_of
 from envdoctor.memory.layout import dense_layer, moe_layer, outer_tensors
 from envdoctor.memory.programs import Program
 from envdoctor.memory.replay import Replay
@@ -46,6 +47,7 @@ class Plays:
             *(partial(kind, run, workspace, upcasts, widened=WIDENED * part / 3) for part in (3, 2, 1)),
         )
         self.found: list[int] = []
+        self.lost = 0  # bytes that segments which grow keep beside what is allocated
         self.passed = 0  # what the one after those took when it was no longer played
 
     def highest(self, enough: float) -> int:
@@ -53,7 +55,11 @@ class Plays:
         for way in self.ways[len(self.found) : 2]:
             if max(self.found, default=0) > enough:
                 break
-            taken = self.passed if self.passed > enough else way().reserved(enough)
+            if self.passed > enough:
+                return self.passed
+            play = way()
+            taken = play.reserved(enough)
+            self.lost = max(self.lost, play.lost)
             if taken > enough:
                 self.passed = taken
                 return taken

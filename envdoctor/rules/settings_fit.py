@@ -15,6 +15,7 @@ from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.gpus import edition_bytes
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.fit import sharding_told, way_of_sharding
+from envdoctor.rules.variables import ALLOCATORS
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
@@ -302,9 +303,15 @@ def _training_run(view: View, shape: ModelShape, card: OneCard) -> TrainingRun:
             parallel=parallel,
             offload_optimizer=parallel != "ddp" and value_of(view, "offload_optimizer") == "true",
             offload_params=parallel in ("zero3", "fsdp") and value_of(view, "offload_params") == "true",
+            expandable_segments=recipe.expandable_segments or _grows(view),
         )
     except EnvdoctorError as error:
         raise Skip(f"the run cannot be predicted: {error}") from None
+
+
+def _grows(view: View) -> bool:
+    """True where torch's segments grow, as a variable says."""
+    return any("expandable_segments:True" in view.facts.variables.get(name, "") for name in ALLOCATORS)
 
 
 def _trainer(view: View) -> tuple[str, Recipe]:

@@ -8,7 +8,7 @@ import pytest
 
 from envdoctor.errors import InputError
 from envdoctor.memory import TrainingRun, find_shape, predict
-from envdoctor.memory.caching import allocator_of
+from envdoctor.memory.growing import allocator_of
 from envdoctor.memory.layout import parameters
 
 MIB = 1 << 20

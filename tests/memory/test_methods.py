@@ -10,7 +10,7 @@ import pytest
 
 from envdoctor.cli import main
 from envdoctor.memory import find_shape
-from envdoctor.memory.caching import allocator_of
+from envdoctor.memory.growing import allocator_of
 from envdoctor.memory.layout import Elements
 from envdoctor.memory.optimizer import find_optimizer, optimizers, state_bytes
 from envdoctor.memory.stepping import step_through, steps_in_python

@@ -14,8 +14,8 @@ from envdoctor.memory.caching import (
     Events,
     OutOfRoom,
     Script,
-    allocator_of,
 )
+from envdoctor.memory.growing import allocator_of
 from envdoctor.memory.tape import Tape, rounded
 
 

@@ -30,7 +30,7 @@ def lint(files: dict[str, str], gpus: tuple[str, ...], folder: Path) -> list[str
     """Return the ids of the findings that are more than a note, of the files together."""
     for name, text in files.items():
         (folder / name).write_text(text)
-    paths = [str(folder / name) for name in files if not name.endswith(".sh")]
+    paths = [str(folder / name) for name in files if name == "env.sh" or not name.endswith(".sh")]
     matrix = load_matrix()
     facts = declare_gpus(read_facts(paths, None, matrix), gpus, matrix)
     diagnosis = diagnose_facts(facts, matrix)
