@@ -268,31 +268,34 @@ def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
 
 
 def _of_callers(view: View, wanted: Wanted, *, alone: bool) -> Iterator[Missing]:
-    """Yield the library that hands an override a keyword which its base class took on with it.
+    """Yield the library that hands an override an argument which its base class took on with it.
 
     One that is listed; `alone`, where nothing else is known of the owner, one that may be there, too.
     """
     class_, _, method = wanted.owner.partition(".")
-    if wanted.lack is not Lack.KEYWORD or not class_[:1].isupper() or method in ("", "__init__"):
+    if wanted.lack not in (Lack.KEYWORD, Lack.POSITION) or not class_[:1].isupper():
         return
+    less = "with fewer arguments" if wanted.lack is Lack.POSITION else f"without {wanted.name}"
     listed = [library for library in _DERIVED_FROM if view.facts.distribution(library)]
     able = [library for library in _DERIVED_FROM if view.installed(library) is not False]
     for library in listed or (able if alone else ()):
         record = load_record(view.matrix.folder, library)
-        if record and (spans := _without_keyword(record, method, wanted.name)):
-            what = f"a call of {method}() without {wanted.name}"
-            yield Missing(record, what, spans, wanted, name=wanted.name, sure=False)
+        if method not in ("", "__init__") and record and (spans := _handing_less(record, method, wanted)):
+            yield Missing(record, f"a call of {method}() {less}", spans, wanted, name=wanted.name, sure=False)
             return
 
 
-def _without_keyword(record: Record, method: str, keyword: str) -> Spans:
-    """Return the releases in which no base class's method of that name takes the keyword."""
+def _handing_less(record: Record, method: str, wanted: Wanted) -> Spans:
+    """Return the releases in which no base class's method of that name takes what an override is handed."""
     told = [
         entries
         for name, entries in record.keywords.items()
         if name.endswith(f".{method}") and _BASE.fullmatch(name.partition(".")[0])
     ]
-    return _without(record, _joined(entries.get(keyword, ()) for entries in told))
+    if wanted.lack is Lack.KEYWORD:
+        return _without(record, _joined(entries.get(wanted.name, ()) for entries in told))
+    most = wanted.count - 1
+    return _joined(spans for entries in told for name, spans in entries.items() if _most(name) < most)
 
 
 def _of_patched(view: View, wanted: Wanted) -> Iterator[Missing]:

@@ -248,6 +248,11 @@ def test_an_argument_that_words_tell_to_be_deprecated_is_told_with_its_new_name(
             "InternVLChatModel.tie_weights() got an unexpected keyword argument 'missing_keys'",
             "<5.0.0",
         ),
+        (
+            "transformers==4.46.3\n",
+            "CustomTrainer.training_step() takes 3 positional arguments but 4 were given",
+            ">=3.1.0,<4.46.0",
+        ),
     ],
 )
 def test_an_override_is_handed_what_its_base_took_on(told: str, error: str, releases: str) -> None:
@@ -265,3 +270,27 @@ def test_a_family_that_the_engine_has_no_code_for_is_answered_by_the_engines_rel
     assert dict(found.remedies[0].pins)["vllm"] == ">=0.8.4"
     alone = judged(f"transformers==4.50.0\n{text}")["MODEL-UNKNOWN"]
     assert [set(r.pins) for r in alone.remedies] == [{"transformers"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "identity", "pins"),
+    [
+        (
+            "torch==2.0.0\nAttributeError: module 'torch.distributed' has no attribute 'device_mesh'\n",
+            "ATTRIBUTE-MISSING",
+            {"torch": ">=2.2"},
+        ),
+        (
+            "transformers==4.42\nAttributeError: 'ChatGLMTokenizer' object has no attribute 'sp_model'\n",
+            "ATTRIBUTE-MISSING",
+            {"transformers": "<4.34"},
+        ),
+        (
+            "numpy==1.21.0\n\nImportError: numpy.core.multiarray failed to import\n",
+            "NUMPY-OLDER-THAN-EXTENSION",
+            {"numpy": ">=1.23,<2"},
+        ),
+    ],
+)
+def test_a_release_that_has_it_is_named(text: str, identity: str, pins: dict[str, str]) -> None:
+    assert dict(judged(text)[identity].remedies[0].pins) == pins
