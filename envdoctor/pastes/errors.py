@@ -64,6 +64,8 @@ _LOGGED = re.compile(
 """How a logger's next line begins."""
 _GLOG = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ [\w.-]{1,60}:\d{1,5}\] ")
 """What a C++ library's logger writes, whole lines by themselves."""
+_TORCH_WARNS = re.compile(r"(?:\[\w{1,12}\]: ?)?\[W\d{3,4}[^\]\n]{0,120}\] Warning: ")
+"""How torch's compiled code warns: it goes on."""
 _CODE = re.compile(r"^\s*(?:except|raise|return|if|elif|assert|class|def|import|from|#|with)\b")
 _EDITOR = "Exception has occurred: "
 _DIRECT = "The above exception was the direct cause"
@@ -114,6 +116,8 @@ def parse_errors(paste: Paste, sights: Sequence[Sight]) -> Iterator[Sighting]:
 
 def _is_fault(paste: Paste, sight: Sight, sights: Sequence[Sight]) -> bool:
     """True for a line that tells a fault; what a logger marks as grave tells of trouble, or is its last."""
+    if sight.pattern.fault == "logged" and _TORCH_WARNS.match(paste.lines[sight.line]):
+        return False
     if sight.pattern.fault != "logged":
         return sight.pattern.fault not in ("", "said")
     said = (one for one in sights if one.pattern.fault == "said")

@@ -73,7 +73,7 @@ SIGNS: Mapping[str, tuple[str, ...]] = {
     "wishes": (
         *("#", "this pr", "pull request", "this patch", "test plan", "summary of changes", "how was this"),
         *(f"{kind}{mark}" for kind in _KINDS_OF_CHANGE for mark in ":!("),
-        *("q:", "q1", "question:"),
+        *("q:", "q1", "question:", "?"),
     ),
 }
 """The readers of single kinds of text, and of each what stands in all that it reads, in lower case."""

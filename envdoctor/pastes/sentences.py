@@ -20,7 +20,7 @@ _NO_PERSON = re.compile(
 """How lines of logs, tables, prompts, listings, programs and reports of tools begin."""
 _SOUND = re.compile(
     r"(?i)\b(?:no|without(?: an(?:y|other))?|zero|0|avoid(?:s|ing)?|fix(?:es|ed)?) (?:[\w-]{1,20} )?"
-    r"(?:errors?|failures?|crashes|problems?|issues?|conflicts?|warnings?|bugs?|exceptions?)\b"
+    r"(?:errors?|failed|failures?|crashes|problems?|issues?|conflicts?|warnings?|bugs?|exceptions?)\b"
     r"(?:(?:,| or| and| nor){1,2} (?:errors?|failures?|warnings?|exceptions?)\b){0,3}|"
     r"\b(?:errors?|failed|failures?|failed requests|exceptions?)\b[\"']?\s{0,4}[:=|]\s{0,40}"
     r"(?:0(?![\d.])|none|false|null)|"
@@ -30,6 +30,7 @@ _SOUND = re.compile(
     r"\bis (?:this|that|it) (?:really )?a problem\b|"
     r"\bdescribe the (?:bug|issue|problem)\b|\bare you seeing the (?:problem|issue) on\b|"
     r"\bcould not collect\b|\brelated to a problem\b|"
+    r"\busing the latest cached version of the (?:dataset|module)\b[^\n]{0,300}|"
     r"\b(?:fail|error)[- ](?:fast|safe|free|over)\b|\b(?:bug|issue)[- ](?:fix|tracker|report|template)"
 )
 """Words of trouble where there is none."""
@@ -145,7 +146,10 @@ _OPENING = 3
 """Lines of which one is a sentence where a person opens a text."""
 _OF_A_PROCESS = r"(?:\([A-Za-z][\w -]{0,40} pid=\d{1,9}[^)\n]{0,24}\)|\[(?:rank|default|worker)?\d{1,4}\]:?)"
 """How programs of several processes begin a line."""
-_LOGGED = re.compile(rf"[\s\[]{{0,4}}(?:{_OF_A_PROCESS}\s{{0,4}})?[\s\[]{{0,4}}(?:WARN(?:ING)?|INFO|DEBUG)\b")
+_LOGGED = re.compile(
+    r"(?:\d{4}-\d\d-\d\d[ T][\d:.,]{8,15}[\s|-]{0,4})?"
+    rf"[\s\[]{{0,4}}(?:{_OF_A_PROCESS}\s{{0,4}})?[\s\[]{{0,4}}(?:WARN(?:ING)?|INFO|DEBUG|[IW]\d{{4}})\b"
+)
 _OF_PROGRAM = re.compile(r"\w(?:Warning|WARNING): |^\s{0,8}(?:\d{1,3}%\||/|[A-Z]:\\)")
 _SPEAKS = re.compile(r"(?i)\s*(?:i|we|my|our|hi|hello|hey)\b[ ,]")
 """How a person begins a sentence that may hold a colon."""

@@ -53,6 +53,11 @@ _QUESTION = re.compile(
     r"\b.{8,200}\?\s*$",
     re.IGNORECASE,
 )
+_ONE_SENTENCE = re.compile(r"(?<=[.!?])\s{1,4}")
+_TO_MEND = re.compile(
+    r"(?i)\b(?:fix|solve|resolve|repair|why|get rid|workaround|anyone else|"
+    r"(?:i|we) (?:get|got|see|have|hit))\b"
+)
 _QUOTED = re.compile(r"[^`\"“]{1,300}[`\"“]")
 _SENTENCE = 3
 """Words before a quoted error by which its line is a sentence."""
@@ -79,10 +84,19 @@ def parse_wishes(paste: Paste, errors: Sequence[ErrorSeen], met: Sequence[int]) 
     asks = titled and _ASKING.search(first) and fenced_lines(paste.lines).isdisjoint(met)
     listed = sum(1 for line in lines if _ASKED.match(line)) >= _LISTED
     solved = bool(_SOLVED.match(first))
-    if listed or ((wishes or asks or solved) and not any(map(_is_printed, errors))):
+    if listed or (
+        (wishes or asks or solved or _only_asks(paste.lines)) and not any(map(_is_printed, errors))
+    ):
         yield Sighting("note", WISH)
     elif _QUESTION.match(first):
         yield Sighting("note", ASKED)
+
+
+def _only_asks(lines: Sequence[str]) -> bool:
+    """True for a short text of questions alone, none of which asks how to mend something."""
+    written = " ".join(line.strip("#> ") for line in lines if line.strip())
+    asked = _ONE_SENTENCE.split(written) if len(written) <= _LONGEST else []
+    return bool(asked) and all(one.endswith("?") for one in asked) and not _TO_MEND.search(written)
 
 
 def _is_printed(error: ErrorSeen) -> bool:

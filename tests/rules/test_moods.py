@@ -191,3 +191,31 @@ def test_what_was_raised_was_printed_whatever_its_words_are() -> None:
     )
     told = found(f"torch: 2.1.0+cu118\nnvcc: 12.1\ndeepspeed: 0.12.0\n{raised}")["DS-CUDA-MISMATCH"]
     assert (told.severity, told.certainty) == (Severity.ERROR, Certainty.CERTAIN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "How do I avoid `CUDA out of memory` when I evaluate with generate()?",
+        "What is the difference between ZeRO-2 and ZeRO-3? When would it run out of memory?",
+        "# Can I mix a 3090 and a 4090 in one machine for DDP?\nWill NCCL hang?",
+    ],
+)
+def test_questions_alone_tell_of_nothing_that_happened(text: str) -> None:
+    told = found(text).values()
+    assert not [one for one in told if one.severity is Severity.ERROR]
+    assert {one.certainty for one in told if one.severity is Severity.WARNING} <= {Certainty.UNCERTAIN}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Our CI passes: 312 passed, 0 failed, 4 skipped in 93.2s. transformers 4.46.3, torch 2.5.1",
+        "2024-11-02 10:11:12 INFO Using the latest cached version of the dataset since squad couldn't be"
+        " found on the Hugging Face Hub\n{'loss': 1.23, 'epoch': 0.1}",
+        "[rank0]:[W1101 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group has NOT been destroyed"
+        " before we destruct ProcessGroupNCCL.\nTraining completed.",
+    ],
+)
+def test_what_a_sound_run_prints_is_no_trouble(text: str) -> None:
+    assert not [one for one in found(text).values() if one.severity is not Severity.NOTE]
