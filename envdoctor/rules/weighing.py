@@ -39,7 +39,22 @@ def weigh(findings: Sequence[Finding], facts: Facts) -> list[Finding]:
     for symptom in {s for finding in kept for s in finding.explains}:
         rivals = sorted((f for f in kept if symptom in f.explains), key=_rank)
         surplus |= {f.id for f in rivals[_RIVALS_SHOWN:] if f.certainty is Certainty.UNCERTAIN}
-    return [finding for finding in kept if finding.id not in surplus]
+    return _said_once([finding for finding in kept if finding.id not in surplus])
+
+
+def _said_once(findings: Sequence[Finding]) -> list[Finding]:
+    """Keep the surest of what answers the same line by the same pins: the others say it again."""
+    kept: list[Finding] = []
+    for finding in sorted(findings, key=_rank):
+        if not any(_says_again(finding, other) for other in kept):
+            kept.append(finding)
+    return [finding for finding in findings if finding in kept]
+
+
+def _says_again(finding: Finding, other: Finding) -> bool:
+    ways = [one.remedies[0].pins if one.remedies else {} for one in (finding, other)]
+    same = finding.severity is other.severity and bool(ways[0]) and ways[0] == ways[1]
+    return same and bool(finding.explains) and set(finding.explains) <= set(other.explains)
 
 
 def _is_end_of_another(finding: Finding, facts: Facts) -> bool:

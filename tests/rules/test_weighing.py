@@ -42,3 +42,11 @@ def test_another_failure_keeps_its_own_general_answer() -> None:
     code = "ncclUnhandledCudaError: Call to CUDA function failed."
     found = found_in(other + NCCL.format(kind="cuda", code=code, last=""))
     assert set(found) == {"BUILD-CUDA-HOME", "NCCL-UNHANDLED-CUDA"}
+
+
+def test_one_line_that_one_step_mends_is_one_finding() -> None:
+    text = (
+        "transformers: 4.38.2\ntorch: 2.0.1\nGPU: A100\n"
+        "RuntimeError: \"triu_tril_cuda_template\" not implemented for 'BFloat16'\n"
+    )
+    assert found_in(text) == ["PAIR-TRIU-BF16-MODEL"]
