@@ -24,9 +24,9 @@ def test_small_letters_stay_in_their_places(text: str) -> None:
     ("value", "path"),
     [
         ("/data/models/llama", True),
-        ("runs/checkpoint-100/model.safetensors", True),
+        ("./runs/checkpoint-100/model.safetensors", True),
         ("/data/kQzfRtYbWmLpHxVnJdSgCb", False),
-        ("kQzfRtYbWmLpHxVnJdSgCb/data/run", False),
+        ("~/kQzfRtYbWmLpHxVnJdSgCb/run", False),
     ],
 )
 def test_a_path_holds_no_drawn_part(value: str, path: bool) -> None:
@@ -34,7 +34,8 @@ def test_a_path_holds_no_drawn_part(value: str, path: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "plain"), [("1ab2cd3layers", False), ("ab12cd34", False), ("layer12", True), ("512x512", True)]
+    ("part", "plain"),
+    [("1ab2cd3layers", False), ("ab12cd34", False), ("layer12", True), ("train12x12x12layers", True)],
 )
 def test_letters_and_digits_that_take_turns_are_drawn(part: str, plain: bool) -> None:
     assert _is_plain(part) is plain
@@ -91,10 +92,10 @@ def test_the_value_under_a_label_that_heads_its_column() -> None:
         ("USER: alice.sh", ""),
         ("USER: alice.py", ""),
         ("see https://example.com/home/alice/x", ""),
-        ("read /home/runner/work", ""),
+        ("read /home/conda/work", ""),
     ],
 )
 def test_the_names_of_accounts(text: str, gone: str) -> None:
-    answered = Redactor().text(text)
+    answered = Redactor().redact(text)
     assert (answered == text) is not bool(gone)
     assert not gone or gone not in answered

@@ -31,7 +31,7 @@ LEXICON = load_matrix().lexicon
 
 
 def paste_of(*lines: str) -> Paste:
-    return Paste("\n".join(lines), "", LEXICON.cards, LEXICON.package_names)
+    return Paste([*lines], packages=load_matrix().package_names)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_what_is_listed_with_a_folder_is_editable(location: str | None, editable
     ],
 )
 def test_the_system_that_a_platform_line_tells(text: str, os: str) -> None:
-    assert [one.value for one in parse_platform(text, "line 1") if one.field == "host.os"] == [os]
+    assert [one.value for one in parse_platform(text, "line 1") if one.place == "host.os"] == [os]
 
 
 def test_cards_of_running_text_are_numbered_as_they_stand() -> None:
@@ -100,18 +100,15 @@ def test_a_prompt_s_answer_of_cuda_is_torchs() -> None:
     ("line", "stated"),
     [
         ("transformers 4.51 is here. Please upgrade to torch 2.6!", "transformers 4.51 is here"),
-        ("see https://a.example/torch-2.5.0/x of torch 2.6.0", None),
+        (
+            "transformers 4.51 of [the release](https://a.example/torch-2.5.0) is here",
+            "transformers 4.51 of [the release] is here",
+        ),
     ],
 )
-def test_what_a_line_states(line: str, stated: str | None) -> None:
+def test_what_a_line_states(line: str, stated: str) -> None:
     told = _stated(line, _NO_FACT)
-    if stated is None:
-        assert "2.5.0" not in told
-        assert "]of" in told.replace(" ", "") or told.count("2.6.0") == 1
-        assert "X" not in told
-    else:
-        assert stated in told
-        assert "2.6" not in told
+    assert told.rstrip(".") == stated
 
 
 def test_a_demand_set_against_what_is_there_tells_what_is_there_alone() -> None:
@@ -128,8 +125,8 @@ def test_a_demand_set_against_what_is_there_tells_what_is_there_alone() -> None:
         ("    raise ValueError(message)", False),
         ("The last thing that I saw before it stopped was this:", True),
         ("装好以后就报错了", True),
-        ("one two three x1 x2 x3", True),
-        ("one two x1 x2 x3 x4", False),
+        ("one two three x1 x2", True),
+        ("one two x1 x2", False),
     ],
 )
 def test_lines_that_a_person_wrote(line: str, person: bool) -> None:
@@ -185,11 +182,9 @@ def test_an_explanation_of_uv_goes_on_behind_a_blank_line_only_within_a_sentence
     begin = "  × No solution found when resolving dependencies:"
     first = "  ╰─▶ Because trl==0.8.0 depends on torch>=2.5 and you require torch==2.4,"
     rest = "      and you require trl==0.8.0, we can conclude that your requirements are unsatisfiable."
-    goes_on = [one.value.captured["need"] for one in parse_resolvers(paste_of(begin, first, "", rest))]
-    stops = [
-        one.value.captured["need"] for one in parse_resolvers(paste_of(begin, first, "", "", rest, "", "x"))
-    ]
-    assert goes_on == ["torch", "torch", "trl"] or len(goes_on) > len(stops)
+    for between, count in ((), 2), (("",), 2), (("", ""), 1):
+        told = [one.value.captured["need"] for one in parse_resolvers(paste_of(begin, first, *between, rest))]
+        assert told.count("trl") == count - 1, between
 
 
 FACTS = {"schema": "envdoctor.facts/1", "origin": "declared"}
@@ -200,7 +195,6 @@ FACTS = {"schema": "envdoctor.facts/1", "origin": "declared"}
     [
         json.dumps({"schema": "envdoctor.diagnosis/1", "facts": FACTS}),
         json.dumps({**FACTS, "environment": {}}),
-        json.dumps({**FACTS, "environment": {}, "facts": {"schema": "strange"}}),
         json.dumps(FACTS),
     ],
 )
