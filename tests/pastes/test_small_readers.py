@@ -124,6 +124,7 @@ def test_a_demand_set_against_what_is_there_tells_what_is_there_alone() -> None:
         ("I tried it on two machines and it hangs", True),
         ("    raise ValueError(message)", False),
         ("The last thing that I saw before it stopped was this:", True),
+        ("Traceback of what I saw when it stopped: ", True),
         ("装好以后就报错了", True),
         ("one two three x1 x2", True),
         ("one two x1 x2", False),
@@ -236,9 +237,10 @@ def test_conda_s_inner_packages_of_a_report_are_no_distributions(read: Callable[
 
 
 def test_the_files_that_a_dockerfile_installs_from_lie_beside_it(tmp_path: Path) -> None:
-    (tmp_path / "Xreqs.txt").write_text("trl==0.15.0\n")
+    (tmp_path / "X").mkdir()
+    (tmp_path / "X" / "reqs.txt").write_text("trl==0.15.0\n")
     dockerfile = tmp_path / "Dockerfile"
-    dockerfile.write_text("FROM python:3.11\nCOPY . /app\nRUN pip install -r /Xreqs.txt\n")
+    dockerfile.write_text("FROM python:3.11\nCOPY . /app\nRUN pip install -r /X/reqs.txt\n")
     facts = read_files([str(dockerfile)], LEXICON)
     assert facts.environment.distributions["trl"].version == "0.15.0"
 
