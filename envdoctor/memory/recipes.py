@@ -126,12 +126,13 @@ def shaped(shape: ModelShape, recipe: Recipe) -> ModelShape:
 
 def _holds(row: tables.TrainerRow, stack: Mapping[str, str]) -> bool:
     return all(
-        SpecifierSet(wanted).contains(_release(stack.get(name)), prereleases=True)
+        SpecifierSet(wanted).contains(release_of(stack.get(name)), prereleases=True)
         for name, wanted in row.when.items()
     )
 
 
-def _release(version: str | None) -> Version:
+def release_of(version: str | None) -> Version:
+    """Return a release as it is told; the newest one that is modelled where none is, or no version."""
     try:
         return Version(version) if version else NEWEST
     except InvalidVersion:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from envdoctor.facts.quantities import GIB, MIB
 from envdoctor.matrix import tables
 from envdoctor.memory.constants import Constants
-from envdoctor.memory.recipes import NEWEST
+from envdoctor.memory.recipes import release_of
 from envdoctor.memory.run import DTYPES, ServingRun
 from envdoctor.memory.serving import (
     Budget,
@@ -57,7 +57,7 @@ def usual_settings(
 
     `cards` are those that split each layer, and the groups of layers.
     """
-    mib, version = gpu_bytes / MIB, _release(release)
+    mib, version = gpu_bytes / MIB, release_of(release)
     row = next((one for one in rows if _holds(one, version, mib)), None)
     if row is None:
         return None
@@ -72,13 +72,6 @@ def usual_settings(
     kept += row.latent_mib if latent else row.piece_mib * _pieces(tokens)
     kept = max(kept, row.least_mib)
     return Usual(round(1 - kept / mib, 3), tokens, largest)
-
-
-def _release(told: str | None) -> Version:
-    try:
-        return Version(told) if told else NEWEST
-    except InvalidVersion:
-        return NEWEST
 
 
 def _holds(row: tables.StaticShareRow, version: Version, mib: float) -> bool:

@@ -12,7 +12,7 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.ranges import range_satisfies, version_satisfies
-from envdoctor.rules.view import View
+from envdoctor.rules.view import View, read_cuda
 from envdoctor.values import dataclass
 
 SOURCE = "https://github.com/deepspeedai/DeepSpeed/blob/master/op_builder/builder.py"
@@ -44,7 +44,7 @@ def check_extension_cuda(view: View) -> Iterable[Finding]:
 def _observed_pair(view: View) -> _Pair:
     for symptom in view.facts.symptoms:
         if symptom.id in _SYMPTOMS:
-            told = [_cuda(symptom.captured.get(name, "")) for name in ("installed", "torch")]
+            told = [read_cuda(symptom.captured.get(name, "")) for name in ("installed", "torch")]
             if told[0] is not None and told[1] is not None:
                 line = (Evidence(symptom.id, symptom.text, symptom.source),)
                 return _Pair(told[0], told[1], line, symptom)
@@ -59,13 +59,6 @@ def _observed_pair(view: View) -> _Pair:
         Evidence("torch's CUDA", str(built), getattr(torch_cuda, "source", "torch")),
     )
     return _Pair(active.version, built, evidence, None)
-
-
-def _cuda(text: str) -> CudaVersion | None:
-    try:
-        return CudaVersion.parse(text)
-    except ValueError:
-        return None
 
 
 def _tolerating_row(view: View, pair: _Pair) -> str | None:
@@ -118,7 +111,7 @@ def _by_deepspeed(view: View, pair: _Pair) -> bool:
 def _built_for(view: View, toolkit: CudaVersion) -> CudaVersion | None:
     """Return the CUDA nearest to the toolkit, of the same major, for which PyTorch builds torch."""
     rows = view.matrix.rows(tables.TorchVariantRow)
-    known = {_cuda(f"{row.variant[2:-1]}.{row.variant[-1]}") for row in rows if row.variant[:2] == "cu"}
+    known = {read_cuda(f"{row.variant[2:-1]}.{row.variant[-1]}") for row in rows if row.variant[:2] == "cu"}
     alike = [one for one in known if one and one.major == toolkit.major]
     return min(alike, key=lambda one: (abs(one.minor - toolkit.minor), one.minor), default=None)
 

@@ -135,7 +135,7 @@ class View:
         distribution = self.facts.distribution("torch")
         source = distribution.source if distribution else "torch"
         if isinstance(text := build.get("cuda"), str):
-            read = _read_cuda(text)
+            read = read_cuda(text)
             return Observed(read, source) if read else Unknown(f"torch's CUDA reads {text[:20]!r}")
         if build.get("variant") == "cpu":
             return Unknown("torch is a CPU build")
@@ -199,7 +199,7 @@ class View:
             if wheel.cuda is None:
                 observed["variant"] = "cpu"
         cuda = observed.get("cuda")
-        if "arch_list" not in observed and isinstance(cuda, str) and _read_cuda(cuda):
+        if "arch_list" not in observed and isinstance(cuda, str) and read_cuda(cuda):
             archs = variant_arch_list(self.matrix, version.base_version, cuda, arch)
             if archs:
                 observed["arch_list"] = list(archs)
@@ -220,7 +220,8 @@ class View:
         return min(known) if known else None
 
 
-def _read_cuda(text: str) -> CudaVersion | None:
+def read_cuda(text: str) -> CudaVersion | None:
+    """Return a version of CUDA as it is written; None for a text that is none."""
     try:
         return CudaVersion.parse(text)
     except ValueError:

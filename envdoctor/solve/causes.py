@@ -53,7 +53,7 @@ class _Teller:
 
     def _asked(self, request: Request) -> str:
         """Return a request in words, and that no release answers it where that is so."""
-        node = self._node(request.name)
+        node = self.context.known(request.name)
         if node.admits(request.spec):
             return f"{request} is asked for"
         versions = node.package.versions
@@ -82,7 +82,7 @@ class _Teller:
 
     def _candidates(self, name: str, but: Reason) -> int:
         """Return the candidates of a package that the requests and the other bans among the reasons leave."""
-        node = self._node(name)
+        node = self.context.known(name)
         mask = node.all
         for reason in self.reasons:
             if reason is but or reason.name != name:
@@ -93,13 +93,8 @@ class _Teller:
                 mask &= ~reason.ban.mask
         return mask or node.all
 
-    def _node(self, name: str) -> Node:
-        node = self.context.node(name)
-        assert node is not None
-        return node
-
     def _edge(self, reason: Reason) -> Cause:
-        owner, target = self._node(reason.name), self._node(reason.target)
+        owner, target = self.context.known(reason.name), self.context.known(reason.target)
         mask = self._candidates(reason.name, reason)
         needs = [one for one in undeclared(owner) if one.name == target.name and one.owners & mask]
         asked = self._asks(owner, target, _versions(owner, mask))
@@ -163,14 +158,14 @@ class _Teller:
 
     def _where(self, nogood: object, place: int) -> str:
         literal = nogood.literals[place]  # type: ignore[attr-defined]
-        node = self._node(literal.name)
+        node = self.context.known(literal.name)
         return _span(
             node.package.versions,
             _versions(node, literal.mask & self._candidates(node.name, self.reasons[0])),
         )
 
     def _ban(self, reason: Reason) -> Cause:
-        node, ban = self._node(reason.name), reason.ban
+        node, ban = self.context.known(reason.name), reason.ban
         assert ban is not None
         mask = _whole_releases(node, ban.mask & self._candidates(reason.name, reason) or ban.mask)
         span = f"{reason.name} {_span(node.package.versions, _versions(node, mask))}"

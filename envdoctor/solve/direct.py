@@ -152,7 +152,7 @@ class _Reading:
         return [*((name, "") for name in self.fixed), *extras]
 
     def _fix_torch(self) -> None:
-        node = self._node(TORCH)
+        node = self.goal.context.known(TORCH)
         around = {TORCH, *self._forcing[TORCH]}
         bit = _cheapest(self.policy, node, self._base(TORCH)) if self._base(TORCH) else None
         if bit is None or (not self.alone and self.policy.cost(node, bit) != FREE):
@@ -165,11 +165,6 @@ class _Reading:
             node = self.goal.context.node(name)
             known = self._asked[name, bit, extra] = demands_of(node, bit, extra) if node else ()
         return known
-
-    def _node(self, name: str) -> Node:
-        node = self.goal.context.node(name)
-        assert node is not None
-        return node
 
     def _force(self, demand: Demand, owner: str) -> set[str]:
         """Narrow a package to what something fixed accepts; return the two where that is fixed otherwise."""
@@ -185,7 +180,7 @@ class _Reading:
         """Return the candidates of a package that stand beside all that is fixed."""
         known = self._bases.get(name)
         if known is None:
-            node = self._node(name)
+            node = self.goal.context.known(name)
             known = node.allowed & ~node.reserved & self.forced.get(name, -1)
             self._bases[name] = known
         return known
@@ -201,13 +196,13 @@ class _Reading:
             elif not demand.limit:
                 left = demand.mask & self._base(other)
                 if not left:
-                    return _stop() if self._node(other).reserved & demand.mask else None
+                    return _stop() if self.goal.context.known(other).reserved & demand.mask else None
                 cut = cuts.get(other, -1)
                 if beyond is None and not left & cut:
                     beyond = other, demand.mask & cut
         if beyond is None:
             return True
-        return _stop() if self._node(beyond[0]).reserved & beyond[1] else False
+        return _stop() if self.goal.context.known(beyond[0]).reserved & beyond[1] else False
 
     def _newest(self, name: str, cuts: Mapping[str, int]) -> int:
         """Return the newest candidate; those that cannot stand beside what is fixed are dropped for good."""
@@ -222,7 +217,7 @@ class _Reading:
     def _around(self, name: str) -> set[str]:
         """Return a package of which nothing is left, and the fixed ones that leave nothing of it."""
         found = {name, *self._forcing.get(name, ())}
-        allowed = self._node(name).allowed & self.forced.get(name, -1)
+        allowed = self.goal.context.known(name).allowed & self.forced.get(name, -1)
         for demand in {one for bit in bits_of(allowed) for one in self._asks(name, bit, "")}:
             if demand.name in self.fixed and not demand.mask >> self.fixed[demand.name] & 1:
                 found.add(demand.name)
@@ -296,7 +291,7 @@ class _Reading:
 
     def _prove(self, chosen: Mapping[str, int]) -> None:
         """Raise Unproven unless whatever would have to give way for a better answer loses as much."""
-        if TORCH in chosen and self.policy.cost(self._node(TORCH), chosen[TORCH]) != FREE:
+        if TORCH in chosen and self.policy.cost(self.goal.context.known(TORCH), chosen[TORCH]) != FREE:
             raise Unproven
         self._spread_sure()
         told: dict[str, list[tuple[str, Demand]]] = {}
@@ -365,7 +360,7 @@ class _Reading:
                         todo.append(demand.name)
 
     def _cost(self, name: str, bit: int) -> int:
-        return self.policy.cost(self._node(name), bit)[-1]
+        return self.policy.cost(self.goal.context.known(name), bit)[-1]
 
     def _loss(self, name: str, bit: int) -> int:
         """Return what a pick costs beyond the least, which the newest left of what is sure costs."""

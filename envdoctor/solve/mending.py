@@ -14,7 +14,7 @@ from envdoctor.matrix import Matrix
 from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, load_snapshot
 from envdoctor.solve.asking import options_of
 from envdoctor.solve.goal import Goal, Picks, holding, request_mask
-from envdoctor.solve.nodes import TORCH, Context, Node, Options
+from envdoctor.solve.nodes import TORCH, Context, Options
 from envdoctor.solve.policy import Policy, total
 from envdoctor.solve.problem import Literal, Nogood, Part, Problem, Root, close, needs_of
 from envdoctor.solve.prune import prune
@@ -185,7 +185,8 @@ class _Search:
         problem = close(context, roots, limits, None if self.whole else _REACH)
         self._tolerate(problem)
         policy = Policy(
-            self.goal.least_change, {n: self._node(n).allowed for n in limits if n in context.installed}
+            self.goal.least_change,
+            {n: context.known(n).allowed for n in limits if n in context.installed},
         )
         policy = replace(policy, asked=policy.asked | self.asked)
         prune(problem, policy)
@@ -208,7 +209,7 @@ class _Search:
         limits = dict(self.asked)
         free = self._free(rings)
         for name in self.installed:
-            node = self._node(name)
+            node = self.goal.context.known(name)
             if name in self.demands.kept:
                 limits[name] = node.installed & limits.get(name, node.installed)
             elif name not in limits:
@@ -219,15 +220,11 @@ class _Search:
     def asked(self) -> dict[str, int]:
         """The candidates that the pins admit, by name."""
         asked: dict[str, int] = {}
+        context = self.goal.context
         for request in self.goal.requests:
-            mask = request_mask(self.goal.context, request)
-            asked[request.name] = asked.get(request.name, self._node(request.name).allowed) & mask
+            mask = request_mask(context, request)
+            asked[request.name] = asked.get(request.name, context.known(request.name).allowed) & mask
         return asked
-
-    def _node(self, name: str) -> Node:
-        node = self.goal.context.node(name)
-        assert node is not None
-        return node
 
     def _free(self, rings: int) -> set[str]:
         """Return the packages demanded and the installed ones that touch them, so many steps away."""
@@ -241,7 +238,7 @@ class _Search:
         context = self.goal.context
         links: dict[str, set[str]] = {}
         for name in self.installed:
-            node = self._node(name)
+            node = self.goal.context.known(name)
             asks = node.row(node.installed.bit_length() - 1)
             for wanted in node.package.requirements(asks) if asks >= 0 else ():
                 if wanted.name in context.installed or wanted.name in self.demands.names:
@@ -279,7 +276,7 @@ class _Search:
 
     def _admitted(self, name: str, spec: str) -> int:
         """Return what a pin takes of what the target can run, were it installed already or not."""
-        node = self._node(name)
+        node = self.goal.context.known(name)
         return node.admits("" if spec == "*" else spec) & node.allowed
 
     def _eased(self, part: Part, installed: Mapping[str, int], problem: Problem) -> Iterable[Part]:

@@ -124,6 +124,12 @@ class Context:
             self._nodes[name] = Node(package, self, like) if package is not None and known else None
         return self._nodes[name]
 
+    def known(self, name: str) -> Node:
+        """Return the candidates of a package that the facts cover."""
+        node = self.node(name)
+        assert node is not None
+        return node
+
     def stands(self, package: Package, spec: int) -> bool:
         """True when a package meets a specifier that is there without being chosen, or may meet it."""
         name = package.name

@@ -84,9 +84,7 @@ class Problem:
 
     def node(self, name: str) -> Node:
         """Return a package of the closure."""
-        node = self.context.node(name)
-        assert node is not None
-        return node
+        return self.context.known(name)
 
     def every_part(self) -> Iterator[Part]:
         """Yield all parts in a fixed order."""

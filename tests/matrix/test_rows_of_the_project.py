@@ -11,6 +11,7 @@ from envdoctor.fact_files import find_folder
 from envdoctor.facts import Facts
 from envdoctor.matrix import load_matrix, tables
 from envdoctor.matrix.compile import write_rows
+from envdoctor.matrix.load import read_compiled
 from envdoctor.pastes.symptoms import scan
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.view import View
@@ -64,7 +65,7 @@ def test_compiled_rows_are_those_of_the_toml_files(tmp_path: Path) -> None:
 
 def test_an_edited_row_is_in_force_at_once(tmp_path: Path) -> None:
     folder = Path(shutil.copytree(find_folder(), tmp_path / "matrices"))
-    write_rows(folder)
+    assert read_compiled(folder)
     with (folder / "gpus.toml").open("a") as file:
         file.write(NEW_CARD)
     assert "GPU-OF-TOMORROW" in load_matrix(folder).by_id

@@ -1,7 +1,7 @@
 """Runs drawn over all that can be stated of one, each answered as `drawn_runs.tsv` has it.
 
-What nobody thought of asking together is asked here. `python tests/memory/test_drawn_runs.py` writes the
-record anew, and its diff says which answers changed.
+What nobody thought of asking together is asked here, every second time by a replay of the allocator.
+`python tests/memory/test_drawn_runs.py` writes the record anew, and its diff says which answers changed.
 """
 
 from __future__ import annotations
@@ -19,13 +19,23 @@ from envdoctor.memory.answer import answer
 from envdoctor.memory.stated import StatedRun, ask
 
 RECORD = Path(__file__).with_name("drawn_runs.tsv")
-COUNT = 320
-MODELS = ("qwen2.5-0.5b", "qwen2.5-7b", "llama-3.1-8b", "gemma-2-2b", "gemma-3-4b", "mixtral-8x7b", "gpt2")
+COUNT = 240
+MODELS = (
+    "qwen2.5-0.5b",
+    "qwen2.5-0.5b",
+    "qwen2.5-7b",
+    "llama-3.1-8b",
+    "gemma-2-2b",
+    "gemma-3-4b",
+    "mixtral-8x7b",
+    "gpt2",
+)
 CARDS = ("RTX 3090", "RTX 4090", "A100 80GB", "T4", "H100", "L4")
 STACKS = ("", "torch=2.9.1,transformers=4.57.1,trl=0.24.0", "torch=2.4.0,transformers=4.44.0,trl=0.9.6")
 TRAINED: dict[str, tuple[Any, ...]] = {
     "method": ("full", "lora", "lora", "qlora"),
-    "task": ("sft", "sft", "sft", "dpo", "kto", "orpo", "reward", "grpo"),
+    "task": ("sft", "sft", "sft", "dpo", "kto", "orpo", "reward", "grpo", "grpo", "distill"),
+    "teacher": ("qwen2.5-0.5b",),
     "batch": (1, 2, 3),
     "seq": (512, 1000, 2048),
     "shortest_row": (None, None, 200),
@@ -76,6 +86,7 @@ NEEDED: dict[str, Callable[[dict[str, Any]], bool]] = {
     **dict.fromkeys(_ADAPTERS, lambda kept: kept.get("method") in ("lora", "qlora")),
     "quant": lambda kept: kept.get("method") == "qlora",
     "vllm_utilization": lambda kept: kept.get("task") == "grpo",
+    "teacher": lambda kept: kept.get("task") == "distill",
     "parallel": lambda kept: kept.get("gpus", 1) > 1,
     "offload_optimizer": lambda kept: str(kept.get("parallel")) in ("zero1", "zero2", "zero3", "fsdp"),
     "max_loras": lambda kept: kept.get("enable_lora", False),
@@ -103,7 +114,7 @@ def told(number: int) -> str:
     words = [f"{name}={value}" for name, value in stated.items()]
     asked = " ".join([model, f"gpu={card}", f"stack={stack}", *words])
     try:
-        question = replace(ask(model, StatedRun(**stated), gpu=card, stack=stack), close=False)
+        question = replace(ask(model, StatedRun(**stated), gpu=card, stack=stack), close=number % 2 == 1)
         said = answer(question).to_json(question.gpu_bytes)
     except EnvdoctorError as error:
         return f"{asked}\t{type(error).__name__}: {error}"
