@@ -147,7 +147,7 @@ def configure(job: dict[str, Any], layers: int) -> Any:
     """Return the configuration of a model of that many layers; of its text part, where it has several."""
     from transformers import AutoConfig
 
-    settings = dict(job["config"])
+    settings = unmarked(job["config"])
     kind = settings.pop("model_type")
     text = settings.get("text_config")
     if isinstance(text, dict) and "hidden_size" not in settings:
@@ -162,16 +162,31 @@ def configure(job: dict[str, Any], layers: int) -> Any:
     return config
 
 
+def unmarked(told: Any) -> Any:
+    """Return settings with numbers that JSON has no word for, which transformers 5 writes as `__float__`."""
+    if isinstance(told, dict):
+        alone = told.get("__float__") if len(told) == 1 else None
+        return {key: unmarked(one) for key, one in told.items()} if alone is None else float(alone)
+    return [unmarked(one) for one in told] if isinstance(told, list) else told
+
+
 def shallow(settings: dict[str, Any], layers: int) -> dict[str, Any]:
-    """Return the settings of a model of that many layers, what is told layer by layer cut to as many."""
+    """Return the settings of a model of that many layers, what is told layer by layer cut to as many.
+
+    That is a list or a pattern as long as the model is deep, or a table by the places of layers.
+    """
     told = [key for key in DEPTHS if isinstance(settings.get(key), int)]
     listed = next((settings[key] for key in LAYER_BY_LAYER if settings.get(key)), ())
     deep = max((settings[key] for key in told), default=len(listed))
-    cut = {
+    cut: dict[str, Any] = {
         key: value[:layers]
         for key, value in settings.items()
         if isinstance(value, (list, str)) and len(value) == deep > 3
+        if isinstance(value, list) or key in LAYER_BY_LAYER
     }
+    for key, value in settings.items():
+        if isinstance(value, dict) and value and all(str(place).isdigit() for place in value):
+            cut[key] = {place: one for place, one in value.items() if int(place) < layers}
     counted = {key: min(layers, settings[key]) for key in told} or (
         {} if listed else {"num_hidden_layers": layers}
     )
@@ -179,12 +194,17 @@ def shallow(settings: dict[str, Any], layers: int) -> dict[str, Any]:
 
 
 def class_of(config: Any) -> Any:
-    """Return the automatic class that trains this configuration on tokens; raises ValueError without one."""
+    """Return the automatic class that trains this configuration on tokens; raises ValueError without one.
+
+    A model that sees is loaded with its towers.
+    """
     import transformers
 
     names = ["CausalLM", "ImageTextToText", "Seq2SeqLM", "MaskedLM"]
     if getattr(config, "is_encoder_decoder", False):  # whose decoder alone is a class as well
         names.insert(0, names.pop(2))
+    elif hasattr(config, "vision_config"):
+        names.insert(0, names.pop(1))
     for name in names:
         found = getattr(transformers, "AutoModelFor" + name, None)
         if found is not None and type(config) in found._model_mapping:
@@ -368,12 +388,18 @@ def trace(torch: Any, job: dict[str, Any], layers: int) -> dict[str, int]:
 
 
 def inventory(model: Any) -> dict[str, int]:
-    """Bytes of all parameters, tied ones once, and how many elements are trained."""
+    """Bytes of all parameters, tied ones once, and how many elements are trained.
+
+    A tower that no image went through has neither gradients nor states.
+    """
     own = {id(p): p for p in model.parameters()}.values()
+    decoder = model.get_decoder() if hasattr(model, "get_decoder") else None
+    inside = {id(p) for p in (decoder or model).parameters()}
+    trained = [p for p in own if p.requires_grad and (p.grad is not None or id(p) in inside)]
     return {
         "weights": sum(p.numel() * p.element_size() for p in own),
-        "trained": sum(p.numel() for p in own if p.requires_grad),
-        "gradients": sum(p.numel() * p.element_size() for p in own if p.requires_grad),
+        "trained": sum(p.numel() for p in trained),
+        "gradients": sum(p.numel() * p.element_size() for p in trained),
     }
 
 
@@ -386,6 +412,7 @@ def measure(torch: Any, job: dict[str, Any], layers: int) -> dict[str, int]:
     cuda.empty_cache()
     cuda.reset_peak_memory_stats()
     heights: dict[str, int] = {}
+    found: dict[str, int] = {}
     most = lasting = 0
 
     def reset() -> int:
@@ -400,11 +427,12 @@ def measure(torch: Any, job: dict[str, Any], layers: int) -> dict[str, int]:
         lasting = int(cuda.memory_allocated())
         for _ in range(2 if job["accumulating"] else 1):
             heights = step(torch, model, job, "cuda", reset, lambda: int(cuda.memory_allocated()))
+        found = inventory(model)
         optimizer.step()
         optimizer.zero_grad()
         reset()
     heights = {name: peak - lasting for name, peak in heights.items()}
-    heights.update(inventory(model))
+    heights.update(found)
     free, total = cuda.mem_get_info()
     heights["reserved"], heights["allocated"] = int(cuda.max_memory_reserved()), most
     heights["outside"] = int(total - free - cuda.memory_reserved())

@@ -14,7 +14,7 @@ from envdoctor.inputs import parse_json
 from envdoctor.memory.allocator import SEGMENT
 from envdoctor.memory.analytic import predict
 from envdoctor.memory.constants import Constants
-from envdoctor.memory.families import STACKS, depth_of
+from envdoctor.memory.families import LAYER_BY_LAYER, STACKS, depth_of
 from envdoctor.memory.optimizer import find_optimizer, state_bytes
 from envdoctor.memory.run import Component, Prediction, TrainingRun
 from envdoctor.memory.stepping import step_bytes
@@ -77,8 +77,9 @@ def rhythm(config: Mapping[str, Any]) -> tuple[int, int]:
     for key in PERIODS:
         if isinstance(told := config.get(key), int) and told > 0:
             period = lcm(period, told)
-    for told in config.values():
-        if isinstance(told, (list, str)) and len(told) == depth > 3:
+    for key, told in config.items():
+        layered = isinstance(told, list) or (isinstance(told, str) and key in LAYER_BY_LAYER)
+        if layered and len(told) == depth > 3:
             its_lead, its_period = _repeats(told)
             lead, period = max(lead, its_lead), lcm(period, its_period)
     return (lead, period) if lead + 2 * period <= depth else (0, depth)

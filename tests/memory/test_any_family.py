@@ -47,6 +47,18 @@ def test_what_is_told_layer_by_layer_is_cut_with_the_layers():
     assert shallow["other"] == [1, 2, 3]
 
 
+def test_a_word_as_long_as_the_model_is_deep_is_no_pattern_and_tables_by_layer_are_cut():
+    told = {"num_hidden_layers": 4, "hidden_act": "silu", "per_layer": {"0": {}, "3": {"head_dim": 8}}}
+    assert rhythm(told) == (0, 1)
+    shallow = slice_child.shallow(told, 3)
+    assert shallow == {"num_hidden_layers": 3, "hidden_act": "silu", "per_layer": {"0": {}}}
+
+
+def test_numbers_that_json_has_no_word_for_are_read_as_transformers_writes_them():
+    told = {"time_step_limit": [0.0, {"__float__": "Infinity"}], "rope": {"factor": 2.0}}
+    assert slice_child.unmarked(told) == {"time_step_limit": [0.0, float("inf")], "rope": {"factor": 2.0}}
+
+
 def test_stacks_of_unlike_depths_are_cut_to_no_more_than_they_have():
     stacks = {"encoder_layers": 2, "decoder_layers": 24}
     assert slice_child.shallow(stacks, 23) == {"encoder_layers": 2, "decoder_layers": 23}
