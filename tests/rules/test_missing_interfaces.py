@@ -294,3 +294,7 @@ def test_a_family_that_the_engine_has_no_code_for_is_answered_by_the_engines_rel
 )
 def test_a_release_that_has_it_is_named(text: str, identity: str, pins: dict[str, str]) -> None:
     assert dict(judged(text)[identity].remedies[0].pins) == pins
+
+
+def test_an_old_numpy_alone_is_no_failing_extension() -> None:
+    assert "NUMPY-OLDER-THAN-EXTENSION" not in judged("numpy==1.20.0\ntorch==2.0.0\n")
