@@ -232,10 +232,19 @@ class Judge:
         since = gone_since(record, spans, move) if record and spans else None
         if since is not None:
             return Break(use, path, since, self._instead(record, move, path, name))
-        if spans or record is None:
+        if record is None:
+            return self._below_gone(use, move, module)
+        if spans:
             return None
         gone = self._module(use, record, move, module)
         return gone and Break(use, path, gone.since, self._instead(record, move, path, name))
+
+    def _below_gone(self, use: Use, move: Move, module: str) -> Break | None:
+        """Answer by a row of a module that this one is, or lies in, where no interface is recorded."""
+        parts = module.split(".")
+        above = (".".join(parts[:length]) for length in range(2, len(parts) + 1))
+        rows = ((path, self.renames.row(path, move)) for path in above)
+        return next((by_rename(use, path, row, move) for path, row in rows if row), None)
 
     def _by_row(self, use: Use, move: Move, path: str, owner: str, name: str) -> Break | None:
         """Answer by the curated attributes of a module or class: what no file tells of it."""

@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from envdoctor.api import pin
 from envdoctor.cli import main
+from envdoctor.matrix import load_matrix
 from envdoctor.solve.answer import PinSet
+from envdoctor.upgrading.gone import Move
+from envdoctor.upgrading.upgrading import judge_paths
 
 ON = {"python_version": "3.11", "platform": "x86_64-manylinux_2_35", "offline": True}
 
@@ -114,3 +118,18 @@ def test_what_has_no_place_beside_what_was_asked_for_is_noted(tmp_path: Path) ->
     answer = pinned(tmp_path, text, "fschat==0.2.36", "openai>=1")
     assert answer.status == "solved"
     assert any("no place beside what was asked for" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from langchain.retrievers.document_compressors.base import BaseDocumentCompressor\n",
+        "from langchain.chains import LLMChain\n",
+        "from langchain import hub\n",
+    ],
+)
+def test_what_lies_in_a_module_that_a_row_says_is_gone_is_gone(tmp_path: Path, text: str) -> None:
+    (tmp_path / "rag.py").write_text(text + "from langchain.agents import create_agent\n")
+    moves = {"langchain": Move(Version("1.5.2"), Version("0.3.27"))}
+    failing = judge_paths(load_matrix(), moves, [str(tmp_path)]).failing
+    assert [(one.told.use.place.line, one.told.since) for one in failing] == [(1, "1.0.0")]
