@@ -21,7 +21,11 @@ from envdoctor.memory.answer import answer
 from envdoctor.memory.stated import StatedRun, ask
 
 RECORD = Path(__file__).parent / "drawn_questions.tsv"
-MODELS = ("gpt2", "qwen2.5-0.5b", "qwen3-0.6b", "smollm2-135m", "gemma-3-1b", "qwen2.5-vl-3b", "t5-small")
+MODELS = (
+    "gpt2", "qwen2.5-0.5b", "qwen3-0.6b", "smollm2-135m", "gemma-3-1b", "qwen2.5-vl-3b", "t5-small",
+    "llama-3.1-8b", "mixtral-8x7b",
+)  # fmt: skip
+STACKS = ("", "", "torch=2.9.1,transformers=4.57.1,trl=0.24.0", "torch=2.4.0,transformers=4.44.0,trl=0.9.6")
 TRAINED = {
     "method": ("full", "lora", "lora", "qlora"),
     "task": ("sft", "sft", "dpo", "kto", "orpo", "reward", "grpo", "rloo", "ppo"),
@@ -109,14 +113,14 @@ def _fitting(stated: dict[str, Any], model: str) -> dict[str, Any]:
     return {name: value for name, value in stated.items() if name not in left}
 
 
-def drawn() -> Iterator[tuple[str, str, StatedRun, str | None]]:
-    """Yield a name, a model, what is stated of its run and a card."""
+def drawn() -> Iterator[tuple[str, str, StatedRun, str | None, str]]:
+    """Yield a name, a model, what is stated of its run, a card and a stack."""
     for number in range(400):
         draws = random.Random(number)
         serves = number % 6 == 0
         table = SERVED if serves else TRAINED
         names = draws.sample(sorted(table), draws.randint(5, 14))
-        model, gpu = draws.choice(MODELS), draws.choice(GPUS)
+        model, gpu, stack = draws.choice(MODELS), draws.choice(GPUS), draws.choice(STACKS)
         stated = _fitting({name: draws.choice(table[name]) for name in names}, model)
         if serves:
             stated, gpu = {**stated, "task": "serve"}, gpu or "H100"
@@ -124,13 +128,13 @@ def drawn() -> Iterator[tuple[str, str, StatedRun, str | None]]:
         else:
             stated.setdefault("seq", 512)
         told = " ".join(f"{name}={value}" for name, value in stated.items())
-        yield f"{number} {model} on {gpu}: {told}", model, StatedRun(**stated), gpu
+        yield f"{number} {model} on {gpu}: {told} {stack}".rstrip(), model, StatedRun(**stated), gpu, stack
 
 
-def told(number: int, model: str, run: StatedRun, gpu: str | None) -> str:
-    """Return the bytes and the words of an answer, or the refusal; each eighth is replayed."""
+def told(number: int, model: str, run: StatedRun, gpu: str | None, stack: str) -> str:
+    """Return the bytes and the words of an answer, or the refusal; each fourth is replayed."""
     try:
-        asked = replace(ask(model, run, gpu=gpu, stack=""), close=number % 8 == 0)
+        asked = replace(ask(model, run, gpu=gpu, stack=stack), close=number % 4 == 0)
         said = answer(asked).to_json(asked.gpu_bytes)
     except EnvdoctorError as error:
         return f"{type(error).__name__}: {error}"
@@ -144,7 +148,7 @@ def told(number: int, model: str, run: StatedRun, gpu: str | None) -> str:
 
 def lines() -> list[str]:
     """Return the record as it would be written today."""
-    return [f"{name}\t{told(n, model, run, gpu)}" for n, (name, model, run, gpu) in enumerate(drawn())]
+    return [f"{name}\t{told(n, *asked)}" for n, (name, *asked) in enumerate(drawn())]
 
 
 RECORDED = (
@@ -154,9 +158,9 @@ RECORDED = (
 
 @pytest.mark.parametrize("part", range(8))
 def test_what_is_stated_together_takes_what_it_took(part: int) -> None:
-    for n, (name, model, run, gpu) in enumerate(drawn()):
+    for n, (name, *asked) in enumerate(drawn()):
         if n % 8 == part:
-            assert told(n, model, run, gpu) == RECORDED[name], name
+            assert told(n, *asked) == RECORDED[name], name
 
 
 if __name__ == "__main__":
