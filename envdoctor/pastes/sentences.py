@@ -44,7 +44,7 @@ _REPORTS = re.compile(
     r"(?i)\b(?:get|gets|getting|got|see|seeing|saw|receiv\w{1,3}|encounter\w{0,3}|observ\w{1,3}|hits?|"
     r"r[au]n(?:ning)? into|"
     r"fac(?:e|es|ed|ing)|throw[sn]?|threw|raise[sd]?|returns?|returned|report(?:s|ed)|gives?|gave|have|"
-    r"having|"
+    r"having|caus(?:es|ed|ing)|"
     r"had|following|this|below|same)\b[^.?!]{0,50}?"
     r"\b(?:errors?|exceptions?|tracebacks?|failures?|crash(?:es)?)\b|"
     r"\berrors? (?:when|while|during|after) \w{2,20}ing\b|\bis(?:n['’]?t| not) downloaded\b|"
