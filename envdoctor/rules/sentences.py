@@ -17,12 +17,13 @@ def _ways_to_ask(view: View) -> tuple[Remedy, ...]:
     names = [gpu.name for gpu in view.gpus.get() or () if gpu.name]
     card = names[0] if names else "NAME"
     driver = view.driver().get()
-    served = [name for name in ("vllm", "sglang") if view.installed(name)] or ["torch", "transformers"]
-    pin = f"envdoctor pin {' '.join(served)} --gpu {{}}"
+    engine = next((name for name in ("vllm", "sglang") if view.installed(name)), None)
+    asked = (engine,) if engine else ("torch", "transformers")
+    pin = " ".join(("envdoctor pin", *("{}" for _ in asked), "--gpu {}"))
     return (
         Remedy(
             "Which releases work together on a card (and under a driver) is asked with pin.",
-            commands(f"{pin} --driver {{}}", card, driver) if driver else commands(pin, card),
+            commands(pin + " --driver {}", *asked, card, driver) if driver else commands(pin, *asked, card),
         ),
         Remedy(
             "Whether a run fits its memory, with memory or profile.",
