@@ -32,7 +32,7 @@ from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import replace_file
 from envdoctor.harvest import compiled, messages
 from envdoctor.harvest.compiled import BINARIES, Binaries, read_binaries
-from envdoctor.harvest.index_pages import IndexFile, read_project_page
+from envdoctor.harvest.index_pages import IndexFile, read_releases
 from envdoctor.harvest.interface_reader import digest_of
 from envdoctor.harvest.messages import Message, scan_messages
 from envdoctor.harvest.remote_archive import RemoteZip, naming, read_sdist_members
@@ -147,12 +147,9 @@ class Harvest:
         return {v: files for v in chosen_of(releases) if (files := self._kept(name, v, releases[v], read))}
 
     def _releases(self, source: Source | Binaries) -> dict[str, tuple[IndexFile, ...]]:
-        page = read_project_page(self.fetcher, self.index, source.name)
-        if page is None:
-            raise Unavailable(f"the index has no {source.name}")
         return {
             version: files
-            for version, files in page.releases().items()
+            for version, files in read_releases(self.fetcher, self.index, source.name).items()
             if _counts(version, source.since) and (source.name, version) not in self.without
         }
 
@@ -182,8 +179,7 @@ class Harvest:
 
 def read_release(fetcher: Fetcher, index: str, source: Source, version: str) -> Files:
     """Return the messages of one release by file, read anew; raises Unavailable."""
-    page = read_project_page(fetcher, index, source.name)
-    return _messages_of(fetcher, source, page.releases().get(version, ()) if page else ())
+    return _messages_of(fetcher, source, read_releases(fetcher, index, source.name).get(version, ()))
 
 
 def _counts(version: str, since: str) -> bool:

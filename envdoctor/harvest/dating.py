@@ -20,7 +20,7 @@ from packaging.version import Version
 from envdoctor.errors import Unavailable
 from envdoctor.fetch import Fetcher
 from envdoctor.files import replace_file
-from envdoctor.harvest.index_pages import IndexFile, read_project_page
+from envdoctor.harvest.index_pages import IndexFile, read_releases
 from envdoctor.harvest.remote_archive import RemoteZip, read_sdist_members
 from envdoctor.python_source import parse_python
 
@@ -87,8 +87,7 @@ class Dater:
 
         Raises Unavailable when the index cannot be read, or the time is over before all were looked at.
         """
-        page = read_project_page(self.fetcher, self.index, library)
-        known = page.releases() if page else {}
+        known = read_releases(self.fetcher, self.index, library)
         final = sorted((v for v in known if not Version(v).is_prerelease), key=Version)[-RELEASES:]
         chosen = _chosen(sights)
         with ThreadPoolExecutor(AT_ONCE) as pool:

@@ -90,6 +90,13 @@ def read_project_page(fetcher: Fetcher, index: str, name: str, etag: str | None 
     return page
 
 
+def read_releases(fetcher: Fetcher, index: str, name: str) -> dict[str, tuple[IndexFile, ...]]:
+    """Return a project's files by version, oldest version first; raises NotFound, Unavailable."""
+    page = read_project_page(fetcher, index, name)
+    assert page is not None  # unchanged is only what was asked for by an etag
+    return page.releases()
+
+
 def checked_name(name: str) -> str:
     """Return the canonical form of a project's name; raises Unavailable for what cannot be one."""
     canonical = str(canonicalize_name(name))

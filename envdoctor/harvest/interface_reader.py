@@ -30,7 +30,7 @@ from envdoctor.fact_files import find_folder
 from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import replace_file
 from envdoctor.harvest import interfaces, module_syntax, served_names
-from envdoctor.harvest.index_pages import IndexFile, read_project_page
+from envdoctor.harvest.index_pages import IndexFile, read_releases
 from envdoctor.harvest.interface_sources import LIBRARIES, Library, Step
 from envdoctor.harvest.interface_tables import encode
 from envdoctor.harvest.interfaces import (
@@ -114,10 +114,7 @@ class Reader:
 
         A release whose files cannot be read is left out, and told in `unread`.
         """
-        page = read_project_page(self.fetcher, self.index, library.name)
-        if page is None:
-            raise Unavailable(f"the index has no {library.name}")
-        releases = page.releases()
+        releases = read_releases(self.fetcher, self.index, library.name)
         counting = [v for v in releases if _counts(v, library) and (library.name, v) not in self.without]
         chosen = chosen_releases(counting, library.step)
         wanted = [(version, file) for version in chosen if (file := _best_file(releases[version]))]
@@ -141,8 +138,7 @@ class Reader:
 
     def files_of(self, library: Library, version: str) -> dict[str, bytes | None]:
         """Return what is read of one release's files; raises Unavailable."""
-        page = read_project_page(self.fetcher, self.index, library.name)
-        file = _best_file(page.releases().get(version, ())) if page else None
+        file = _best_file(read_releases(self.fetcher, self.index, library.name).get(version, ()))
         if file is None:
             raise Unavailable(f"the index has no {library.name} {version}")
         return _read_files(self.fetcher, file, library)
@@ -321,8 +317,8 @@ def main(arguments: Sequence[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     unread: list[str] = []
     with Fetcher(FetchSettings(certificates=settings.certificates, proxy=settings.proxy)) as fetcher:
+        cache = user_cache_path("envdoctor") / "interfaces"
         for library in (one for one in LIBRARIES if asked.wants(one.name)):
-            cache = user_cache_path("envdoctor") / "interfaces"
             reader = Reader(fetcher, settings.url, cache, asked.without)
             found = {v: without_inner(told, library.inner) for v, told in reader.read(library).items()}
             unread += reader.unread

@@ -275,12 +275,14 @@ def _of_callers(view: View, wanted: Wanted, *, alone: bool) -> Iterator[Missing]
     class_, _, method = wanted.owner.partition(".")
     if wanted.lack not in (Lack.KEYWORD, Lack.POSITION) or not class_[:1].isupper():
         return
+    if method in ("", "__init__"):
+        return
     less = "with fewer arguments" if wanted.lack is Lack.POSITION else f"without {wanted.name}"
     listed = [library for library in _DERIVED_FROM if view.facts.distribution(library)]
     able = [library for library in _DERIVED_FROM if view.installed(library) is not False]
     for library in listed or (able if alone else ()):
         record = load_record(view.matrix.folder, library)
-        if method not in ("", "__init__") and record and (spans := _handing_less(record, method, wanted)):
+        if record and (spans := _handing_less(record, method, wanted)):
             yield Missing(record, f"a call of {method}() {less}", spans, wanted, name=wanted.name, sure=False)
             return
 

@@ -17,7 +17,8 @@ def _ways_to_ask(view: View) -> tuple[Remedy, ...]:
     names = [gpu.name for gpu in view.gpus.get() or () if gpu.name]
     card = names[0] if names else "NAME"
     driver = view.driver().get()
-    engine = next((name for name in ("vllm", "sglang") if view.installed(name)), None)
+    engines = (name for name, row in view.matrix.frameworks.items() if row.role == "engine")
+    engine = next((name for name in engines if view.installed(name)), None)
     asked = (engine,) if engine else ("torch", "transformers")
     pin = " ".join(("envdoctor pin", *("{}" for _ in asked), "--gpu {}"))
     return (

@@ -238,7 +238,7 @@ class _Search:
         context = self.goal.context
         links: dict[str, set[str]] = {}
         for name in self.installed:
-            node = self.goal.context.known(name)
+            node = context.known(name)
             asks = node.row(node.installed.bit_length() - 1)
             for wanted in node.package.requirements(asks) if asks >= 0 else ():
                 if wanted.name in context.installed or wanted.name in self.demands.names:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from envdoctor.matrix import Matrix, tables
 from envdoctor.python_source import parse_python
 from envdoctor.solve.goal import Goal
-from envdoctor.solve.requests import Request
+from envdoctor.solve.requests import Request, parse_request
 from envdoctor.specifiers import SpecifierSet
-from envdoctor.upgrading.sources import find_files, python_of, read_text
+from envdoctor.upgrading.sources import Source, find_files, python_of, read_text
 
 Needed = Mapping[Request, str]
 """A request, and why it is made."""
@@ -23,21 +23,26 @@ def needed_by_code(goal: Goal, pinned: Mapping[str, str], matrix: Matrix, paths:
     """
     asked = {f"{one.name}[{extra}]" for one in goal.requests for extra in one.extras}
     rows = [row for row in matrix.rows(tables.SubmoduleRow) if _is_wanting(row, pinned, asked)]
-    found: dict[Request, str] = {}
+    met: dict[str, tuple[str, str]] = {}
+    for source in _naming(paths, rows):
+        imported = list(_imported(source.text))
+        for row in rows:
+            line = next((line for line, name in imported if f"{name}.".startswith(f"{row.module}.")), 0)
+            if line:
+                met.setdefault(row.needs, (f"{source.file}, line {line}", row.module))
+    return {
+        request: f"{needs}: {place} imports {module}, which needs it"
+        for needs, (place, module) in met.items()
+        if (request := parse_request(needs, place))
+    }
+
+
+def _naming(paths: Sequence[str], rows: Sequence[tables.SubmoduleRow]) -> Iterator[Source]:
+    """Yield the Python of files in which the last name of one of the modules stands."""
     for path in find_files(paths) if rows else ():
         text = read_text(path) if path.suffix in (".py", ".ipynb") else None
-        named = [row for row in rows if text and row.module.rpartition(".")[2] in text]
-        for source in python_of(path, text) if text and named else ():
-            imported = list(_imported(source.text))
-            for row in named:
-                line = next((line for line, name in imported if f"{name}.".startswith(f"{row.module}.")), 0)
-                if line:
-                    rows = [one for one in rows if one.needs != row.needs]
-                    name, _, extra = row.needs.rstrip("]").partition("[")
-                    place = f"{source.file}, line {line}"
-                    request = Request(name, (extra,) if extra else (), "", place)
-                    found[request] = f"{row.needs}: {place} imports {row.module}, which needs it"
-    return found
+        if text and any(row.module.rpartition(".")[2] in text for row in rows):
+            yield from python_of(path, text)
 
 
 def _is_wanting(row: tables.SubmoduleRow, pinned: Mapping[str, str], asked: set[str]) -> bool:
