@@ -70,7 +70,8 @@ def _proposed(case: Case, freeze: Path, *, allow_source: bool) -> PinSet:
 def install(case: Case, pins: PinSet, pythons: Path, folder: Path) -> str:
     """Install a set and import what it is about; return what went wrong, or nothing.
 
-    Installed by uv; what it refuses (metadata and setup scripts of old projects) by the pip of that time.
+    Installed by uv; what it refuses for old projects' metadata it installs as the pins stand, and the pip of
+    that time adds what they lack.
     """
     release = next(iter(sorted(pythons.glob(f"{python_of(case)}.*"))), None)
     if release is None:
@@ -82,10 +83,10 @@ def install(case: Case, pins: PinSet, pythons: Path, folder: Path) -> str:
     wanted = [f"{pin.name}=={pin.version}" for pin in pins.pins]
     (folder / "setuptools.txt").write_text(OLD_SETUPTOOLS)
     _run([*_UV, "venv", "-q", "--seed", "--python", str(release / "bin" / "python"), str(place)])
-    trouble = _run(
-        [*_UV, "pip", "install", "-q", "-b", str(folder / "setuptools.txt"), "--python", python, *wanted]
-    )
+    uv = [*_UV, "pip", "install", "-q", "-b", str(folder / "setuptools.txt"), "--python", python]
+    trouble = _run([*uv, *wanted])
     if trouble:
+        _run([*uv, "--no-deps", *wanted])  # metadata that is no metadata bars it from solving alone
         numpy = [pin for pin in wanted if pin.startswith("numpy==")] or ["wheel"]
         trouble = next(filter(None, (_run([*pip, *some]) for some in (["pip<21.4"], numpy, wanted))), "")
     if trouble:

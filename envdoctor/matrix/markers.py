@@ -58,6 +58,12 @@ def clauses_hold(clauses: Sequence[Sequence[str]], python: tuple[int, ...]) -> b
     return all(clause_holds(operator, bound, python) for operator, bound in clauses)
 
 
+def some_release_meets(clauses: Sequence[Sequence[str]], python: tuple[int, ...]) -> bool:
+    """True when a Python meets a Requires-Python; one told without its last number, when some release may."""
+    told = [python, (*python, 99)] if len(python) < 3 else [python]
+    return any(clauses_hold(clauses, one) for one in told)
+
+
 def clause_holds(operator: str, bound: str, value: tuple[int, ...]) -> bool:
     """Return whether one comparison of release numbers holds."""
     wildcard = bound.endswith(".*")

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from envdoctor import lazy_re as re
-from envdoctor.matrix.markers import clauses_hold
+from envdoctor.matrix.markers import some_release_meets
 
 if TYPE_CHECKING:
     from envdoctor.specifiers import Specifier
@@ -103,8 +103,7 @@ def satisfies(version: str, spec: str) -> bool:
 
 def runs_on_python(spec: str, python: tuple[int, ...]) -> bool:
     """True when a Python meets a Requires-Python; one told without its last number, when some release may."""
-    told = [python, (*python, 99)] if len(python) < 3 else [python]
-    return any(clauses_hold(clauses(spec), one) for one in told)
+    return some_release_meets(clauses(spec), python)
 
 
 def _clause_mask(operator: str, bound: str, versions: Sequence[str]) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from envdoctor.matrix.markers import clauses_hold
+from envdoctor.matrix.markers import some_release_meets
 from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, groups_of, load_snapshot
 from envdoctor.matrix.verdicts import Verdicts, bar_of, verdicts_of
 from envdoctor.target.resolve import Target, target_of
@@ -100,7 +100,7 @@ class FileJudge:
         known = self._pythons.get(python)
         if known is None:
             _, clauses = self._snapshot.python(python)
-            known = self._pythons[python] = clauses_hold(clauses, self.target.python)
+            known = self._pythons[python] = some_release_meets(clauses, self.target.python)
         return known
 
     def _judge_tags(self, number: int) -> str:

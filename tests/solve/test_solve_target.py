@@ -213,3 +213,10 @@ def test_a_card_of_another_maker_is_told_as_one(name: str) -> None:
 def test_a_card_bars_no_release_of_which_a_build_runs_on_it() -> None:
     answer = pin(["torch==2.4.0"], gpus=["RTX 5090"], python_version="3.11", offline=True)
     assert any("cannot run torch 2.4.0" in cause.text for cause in answer.causes)
+
+
+def test_a_python_told_without_its_last_number_may_be_any_of_them() -> None:
+    """torch 1.8.0 asks for Python 3.6.2: of 3.6 some release will do, of 3.6.1 none."""
+    for python, status in (("3.6", "solved"), ("3.6.1", "conflict")):
+        answer = pin(["torch==1.8.0"], python_version=python, platform="x86_64-manylinux_2_28")
+        assert answer.status == status
