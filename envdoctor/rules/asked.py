@@ -48,6 +48,9 @@ _NEEDED = {
 }
 """What the judging of each symptom needs of its line."""
 
+REMOTE = "transformers_modules"
+"""The folder into which a model's own code is loaded."""
+
 
 class Lack(Enum):
     """The ways in which an interface falls short of what is asked."""

@@ -11,8 +11,8 @@ from envdoctor.facts import Frame
 from envdoctor.findings import Remedy
 from envdoctor.matrix.interface_records import Record, Spans, load_record
 from envdoctor.rules.asked import Wanted, module_of
-from envdoctor.rules.calendar import day_of
-from envdoctor.rules.generations import askers_after, askers_before, asking_package, told_release, users_of
+from envdoctor.rules.calendar import askers_after, askers_before, day_of
+from envdoctor.rules.generations import asking_package, told_release, users_of
 from envdoctor.rules.interface_lookup import Missing, record_of, specifier_for
 from envdoctor.rules.rows import already_met
 from envdoctor.rules.view import View

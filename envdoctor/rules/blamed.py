@@ -13,8 +13,8 @@ from envdoctor.facts import REPORTED, ErrorSeen, Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.snapshot import STACK
-from envdoctor.rules.calendar import has_newer, is_recorded, package_facts
-from envdoctor.rules.generations import askers_after, asking_package
+from envdoctor.rules.calendar import askers_after, has_newer, is_recorded, package_facts
+from envdoctor.rules.generations import asking_package
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.view import View

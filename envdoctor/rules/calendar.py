@@ -84,3 +84,17 @@ def _required_by(view: View, library: str) -> set[str]:
     package = package_facts(view, library)
     row = package.row_of(len(package.versions) - 1) if package else -1
     return {one.name for one in package.requirements(row)} if package and row >= 0 else set()
+
+
+def askers_before(view: View, asker: str, library: str, version: str) -> dict[str, str]:
+    """Return the releases of `asker` from before a release of `library`, which cannot ask for its news."""
+    day = day_of(view, library, version)
+    later = first_after(view, asker, day) if day is not None else None
+    return {asker: f"<{later}"} if later and newest_on(view, asker, day or 0) else {}
+
+
+def askers_after(view: View, asker: str, library: str, version: str) -> dict[str, str]:
+    """Return the releases of `asker` from after a release of `library`, which may know what went with it."""
+    day = day_of(view, library, version)
+    later = first_after(view, asker, day) if day is not None else None
+    return {asker: f">={later}"} if later else {}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from packaging.version import Version
 
@@ -21,7 +22,7 @@ from envdoctor.matrix.tables import RenameRow
 from envdoctor.profile.keys import key_facts
 from envdoctor.rules.asked import Lack, Wanted, wanted_of
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.calendar import day_of, first_after, newest_on, package_facts, place_of, told_day
+from envdoctor.rules.calendar import askers_after, day_of, newest_on, package_facts, place_of, told_day
 from envdoctor.rules.import_chains import package_of
 from envdoctor.rules.interface_lookup import (
     Missing,
@@ -205,8 +206,11 @@ def _owner(view: View, wanted: Wanted) -> str:
         named = _is_known(view, name) or _is_named(view, wanted.module)
         named = named or "-packages" in wanted.symptom.text or _is_elsewhere(wanted)
         return name if named else ""
+    if of_module := _reached_by(view, wanted):
+        return of_module
     for owner in _names_of(wanted.owner):
-        known = _known_to_have(view, libraries_with(view.matrix.folder, owner), owner.partition(".")[0])
+        having = libraries_with(view.matrix.folder, owner)
+        known = _known_to_have(view, having, owner.partition(".")[0], asking_package(view, wanted.asker))
         exporting = [n for n in known if _exports(view, n, owner.partition(".")[0])] or known
         meant = [n for n in exporting if _ever_had(view, n, owner, wanted.name)] or exporting
         private = wanted.owner.startswith("_") and owner != wanted.owner
@@ -216,12 +220,37 @@ def _owner(view: View, wanted: Wanted) -> str:
     return next((name for name in STACK if name in words), "")
 
 
-def _known_to_have(view: View, libraries: Sequence[str], name: str) -> list[str]:
-    """Return who may be meant by a name: what is listed, of another release at worst, before what is not."""
+def _reached_by(view: View, wanted: Wanted) -> str:
+    """Return the package through whose module the asking line reaches an object: `jax.config.some_option`."""
+    if wanted.lack is not Lack.MEMBER or wanted.asker is None:
+        return ""
+    reached = re.search(rf"(?<![\w.])(\w{{2,60}})(?:\.\w{{1,60}}){{1,6}}\.{wanted.name}\b", wanted.asker.code)
+    name = distribution_of(view.matrix, reached[1]) if reached else ""
+    return name if name and _is_known(view, name) else ""
+
+
+def _known_to_have(view: View, libraries: Sequence[str], name: str, asker: str) -> list[str]:
+    """Return who may be meant by a name: what is listed, of another release at worst, before what is not.
+
+    What is not is meant by itself, by code of one's own, and by a package that requires it.
+    """
     having = [library for library in libraries if _may_have(view, library, name)]
     listed = [library for library in having if view.facts.distribution(library)]
     listed = listed or [library for library in libraries if view.facts.distribution(library)]
-    return listed or [n for n in having if n in STACK and view.installed(n) is not False]
+    return listed or [
+        n
+        for n in having
+        if n in STACK
+        and view.installed(n) is not False
+        and (not asker or asker == n or _uses(view, asker, n))
+    ]
+
+
+def _uses(view: View, asker: str, library: str) -> bool:
+    """True where the newest release of the one requires the other."""
+    package = package_facts(view, asker)
+    row = package.row_of(len(package.versions) - 1) if package else -1
+    return package is not None and row >= 0 and any(library == r.name for r in package.requirements(row))
 
 
 def _is_elsewhere(wanted: Wanted) -> bool:
@@ -357,8 +386,13 @@ def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Re
     yield Remedy(
         f"Upgrade {both}, or downgrade {owner or 'what it calls'} to the release that the asking code names"
         " in its requirements.",
-        pip_install(*names, options="-U"),
+        pip_install(*names, options="-U") if all(map(partial(_is_had, view), names)) else (),
     )
+
+
+def _is_had(view: View, name: str) -> bool:
+    """True for what an installer has under that name; what a folder is called may be another's there."""
+    return _is_known(view, name) or _is_named(view, name)
 
 
 def renames_of(view: View, library: str, is_meant: Callable[[str], bool]) -> list[RenameRow]:
@@ -460,20 +494,6 @@ def _has_module(view: View, wanted: Wanted, remedy: Remedy, owner: str) -> bool:
     spans = record.modules.get(wanted.module) if record else None
     offered = Version(remedy.pins[owner].removeprefix("==")) if spans else None
     return record is None or offered is None or not spans or record.has(spans, offered)
-
-
-def askers_before(view: View, asker: str, library: str, version: str) -> dict[str, str]:
-    """Return the releases of `asker` from before a release of `library`, which cannot ask for its news."""
-    day = day_of(view, library, version)
-    later = first_after(view, asker, day) if day is not None else None
-    return {asker: f"<{later}"} if later and newest_on(view, asker, day or 0) else {}
-
-
-def askers_after(view: View, asker: str, library: str, version: str) -> dict[str, str]:
-    """Return the releases of `asker` from after a release of `library`, which may know what went with it."""
-    day = day_of(view, library, version)
-    later = first_after(view, asker, day) if day is not None else None
-    return {asker: f">={later}"} if later else {}
 
 
 RULES = (Rule(ID, "packages that call one another are of releases that know one another", check_generations),)

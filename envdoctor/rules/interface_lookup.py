@@ -55,6 +55,8 @@ class Missing:
     """False where the error line does not name the library."""
     unnamed: bool = False
     """True where it does not even name the class: that the argument came or went tells whose it is."""
+    handed: bool = False
+    """True where the library hands to an override more than that takes: the releases hand it less."""
 
     @property
     def library(self) -> str:
@@ -283,7 +285,8 @@ def _of_callers(view: View, wanted: Wanted, *, alone: bool) -> Iterator[Missing]
     for library in listed or (able if alone else ()):
         record = load_record(view.matrix.folder, library)
         if record and (spans := _handing_less(record, method, wanted)):
-            yield Missing(record, f"a call of {method}() {less}", spans, wanted, name=wanted.name, sure=False)
+            what = f"a call of {method}() {less}"
+            yield Missing(record, what, spans, wanted, name=wanted.name, sure=False, handed=True)
             return
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from envdoctor import lazy_re as re
 from envdoctor.commands import commands, install_commands
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
-from envdoctor.rules.asked import Lack
+from envdoctor.rules.asked import REMOTE, Lack
 from envdoctor.rules.interface_lookup import Missing
 from envdoctor.rules.view import View
 
@@ -26,12 +29,13 @@ def overridden_method(missing: Missing) -> str:
 def override_finding(view: View, missing: Missing, method: str) -> Finding:
     """The library calls a method of its own class, and who overrides it wrote it for another release."""
     library, record = missing.library, missing.record
-    first = missing.spans[-1][0]
+    first = _handing_since(missing)
     code = missing.wanted.asker.code if missing.wanted.asker else ""
     given = _GIVEN.findall(code.partition(f"self.{method}(")[2])
     added = missing.name or (given[-1] if given else "")
     with_it = f"with {added}" if added else "with other arguments"
     taking = f"{added}=None" if added else "*args"
+    since = f" since {record.versions[first]}" if first else ""
     pins = {library: f"<{record.versions[first]}"} if first else {}
     installed = view.version_text(library)
     told = f"{library} {installed}" if installed else library
@@ -40,27 +44,44 @@ def override_finding(view: View, missing: Missing, method: str) -> Finding:
         severity=Severity.ERROR,
         summary=f"{missing.wanted.owner}() does not take what {told} calls it with: a class that overrides"
         f" {method} (a subclass in the code or package that runs) is incompatible with this version of"
-        f" {library}, which calls {method} {with_it} since {record.versions[first]}",
+        f" {library}, which calls {method} {with_it}{since}",
         cause=f"{library} calls self.{method}, and its own {method} takes that; what is called instead is the"
         " override of a class that was written for another release.",
         evidence=(Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source),),
-        remedies=(
-            Remedy(
-                f"Upgrade the package whose class overrides {method} to a release of that time; in code of"
-                f" your own let the override take it: def {method}(self, …, {taking}, **kwargs)."
-            ),
-            *(
-                [Remedy(f"Or downgrade (pin) {library} to before it.", install_commands(pins), pins)]
-                if pins
-                else []
-            ),
-        ),
+        remedies=tuple(_ways_out(view, missing, method, taking, pins)),
         certainty=Certainty.LIKELY,
         sources=(f"wheel:{library}",),
         explains=(missing.symptom.id,),
         prior=0.85,
         fallback=True,
     )
+
+
+def _ways_out(
+    view: View, missing: Missing, method: str, taking: str, pins: dict[str, str]
+) -> Iterator[Remedy]:
+    """Yield both sides: a model's own code moves by its revision alone, so the library does first."""
+    library, remote = missing.library, any(REMOTE in f.file for e in view.facts.errors for f in e.frames)
+    before = (
+        Remedy(f"Downgrade (pin) {library} to before it.", install_commands(pins), pins) if pins else None
+    )
+    if before and remote:
+        yield before
+    whose = "the model's code (a newer revision of its files)" if remote else "the package"
+    yield Remedy(
+        f"Upgrade {whose} whose class overrides {method} to a release of that time; in code of your own let"
+        f" the override take it: def {method}(self, …, {taking}, **kwargs)."
+    )
+    if before and not remote:
+        yield replace(before, text=f"Or downgrade (pin) {library} to before it.")
+
+
+def _handing_since(missing: Missing) -> int:
+    """Return the number of the first release that hands what the override does not take; 0 for all."""
+    first, last = missing.spans[-1]
+    if not missing.handed:
+        return first
+    return last + 1 if last + 1 < len(missing.record.versions) else 0
 
 
 def laid_over(view: View, library: str) -> tables.PackageTraitRow | None:

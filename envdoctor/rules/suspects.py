@@ -15,6 +15,7 @@ from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.snapshot import STACK
+from envdoctor.rules.asked import REMOTE
 from envdoctor.rules.calendar import day_of, package_facts, told_day
 from envdoctor.rules.generations import ID as APART
 from envdoctor.rules.generations import after_it, asking_package, of_one_time, told_release
@@ -46,8 +47,6 @@ _MISFITS = frozenset(
 )
 """What Python raises where code and what it calls do not suit one another, not of what a user set."""
 _MARK = re.compile(r"has no attribute '(\w{2,80})'")
-_REMOTE = "transformers_modules"
-"""The folder into which a model's own code is loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +218,7 @@ def _ways_of_one(view: View, name: str) -> Iterator[Remedy]:
 
 def remote_finding(view: View, error: ErrorSeen) -> Finding | None:
     """Return what is to be suspected where a model's own code runs in a transformers that is younger."""
-    frames = any(_REMOTE in frame.file for frame in error.frames)
+    frames = any(REMOTE in frame.file for frame in error.frames)
     if not frames and not (_is_misfit(error) and _takes_remote_code(view)):
         return None
     name = "transformers"

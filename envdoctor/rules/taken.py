@@ -9,7 +9,8 @@ from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_records import load_record
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.generations import askers_after, asking_package
+from envdoctor.rules.calendar import askers_after
+from envdoctor.rules.generations import asking_package
 from envdoctor.rules.interface_lookup import family_modules
 from envdoctor.rules.view import View
 

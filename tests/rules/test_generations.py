@@ -109,3 +109,27 @@ def test_what_the_listed_release_has_is_no_matter_of_releases() -> None:
 def test_a_release_that_has_it_no_more_is_not_advised(text: str) -> None:
     found = judged(text).values()
     assert not [line for one in found for r in one.remedies for line in r.commands if " -U " in line]
+
+
+def test_an_object_is_of_the_package_through_which_the_line_reaches_it() -> None:
+    found = judged(
+        "jax==0.3.25\n"
+        "Traceback (most recent call last):\n"
+        '  File "/venv/lib/python3.10/site-packages/haiku/_src/module.py", line 421, in wrapped\n'
+        "    if jax.config.jax_experimental_name_stack and module_name:\n"
+        "AttributeError: 'Config' object has no attribute 'jax_experimental_name_stack'\n"
+    )["RELEASES-APART"]
+    assert found.summary.startswith("jax 0.3.25 here has no jax_experimental_name_stack in Config")
+    assert not any("haiku" in command for one in found.remedies for command in one.commands)
+
+
+def test_an_object_of_a_package_is_not_anothers_that_it_does_not_use() -> None:
+    found = judged(
+        "ray 2.6.1\n"
+        "Traceback (most recent call last):\n"
+        '  File "/venv/lib/python3.9/dist-packages/ray/_private/function_manager.py", line 483, in wait\n'
+        "    self._worker.import_thread._do_importing()\n"
+        "AttributeError: 'Worker' object has no attribute 'import_thread'\n"
+    )
+    assert "RELEASES-APART" not in found
+    assert not any("vllm" in finding.summary for finding in found.values())

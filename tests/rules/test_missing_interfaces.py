@@ -197,6 +197,22 @@ def test_an_override_that_takes_less_than_its_library_gives_is_of_another_time()
     assert found.remedies[1].pins == {"transformers": "<4.46.0"}
 
 
+def test_a_models_own_code_is_met_by_the_library_of_its_time_first() -> None:
+    """Nobody edits what a repository brings: the release before the argument came is what helps at once."""
+    found = pasted(
+        "transformers==4.50.0\n"
+        "Traceback (most recent call last):\n"
+        '  File "/root/.cache/huggingface/modules/transformers_modules/glm/tok.py", line 2, in f\n'
+        "    output = self.batch_encode_plus(\n"
+        '  File "/venv/lib/python3.12/site-packages/transformers/tokenization_utils_base.py", line 9, in pad\n'
+        "    outputs = self._pad(\n"
+        "TypeError: ChatGLM4Tokenizer._pad() got an unexpected keyword argument 'padding_side'\n"
+    )["INTERFACE-MISSING"]
+    assert "with padding_side since 4.45.0" in found.summary
+    assert found.remedies[0].pins == {"transformers": "<4.45.0"}
+    assert "newer revision" in found.remedies[1].text
+
+
 def test_a_fork_in_the_same_namespace_is_told_first() -> None:
     found = pasted(
         "!pip install -U transformers adapter-transformers\n"
