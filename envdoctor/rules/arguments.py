@@ -15,6 +15,7 @@ from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
 _ITEM = re.compile(r"(?:^|[\s'\"\[,])--?([A-Za-z][\w-]{1,80})|'([A-Za-z_]\w{1,80})'")
+_OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]{1,80}")
 _WORD = re.compile(r"[._]")
 SHOWN = 6
 
@@ -42,7 +43,10 @@ def check_refused_arguments(view: View) -> Iterable[Finding]:
         raise Skip("no parser refused an argument")
     for symptom in {s.captured["keys"]: s for s in reversed(seen)}.values():
         strange = _strange_program(view, symptom)
-        yield _of_program(view, *strange, symptom) if strange else _finding(view, symptom)
+        if strange:
+            yield _of_program(view, *strange, symptom)
+        else:
+            yield _of_script(symptom) if _is_scripts(view, symptom) else _finding(view, symptom)
 
 
 def _strange_program(view: View, symptom: Symptom) -> tuple[str, tuple[str, ...]] | None:
@@ -71,6 +75,43 @@ def _of_program(view: View, command: str, help_: tuple[str, ...], symptom: Sympt
             *(way for key in told for way in _called_here(view, command, key)),
             Remedy("See which options it has.", help_),
             Remedy(f"Leave {keys} out, or upgrade {command} to a newer release that has it."),
+        ),
+        certainty=Certainty.LIKELY,
+        sources=("https://docs.python.org/3/library/argparse.html",),
+        explains=(symptom.id,),
+        prior=0.8,
+    )
+
+
+def _is_scripts(view: View, symptom: Symptom) -> bool:
+    """True where none of the frameworks whose parser it may be is told, and none has any argument of these."""
+    frameworks, program = _frameworks(view, symptom), symptom.captured.get("program", "")
+    if len(frameworks) < 2:
+        return False  # the wording tells whose it is
+    told = any(view.installed(name) for name in frameworks) or any(s.framework for s in view.facts.settings)
+    if any(_speaks(view, name, symptom) for name in frameworks) or (told and not program.endswith(".py")):
+        return False
+    return not any(_look_up(view, key, frameworks).owner for key in parse_keys(symptom.captured["keys"]))
+
+
+def _of_script(symptom: Symptom) -> Finding:
+    """A script's own parser, whose options no release of a library decides."""
+    script = symptom.captured.get("program") or "the script that was started"
+    keys = ", ".join(_OPTION.findall(symptom.captured["keys"])[:SHOWN])
+    keys = keys or ", ".join(parse_keys(symptom.captured["keys"])[:SHOWN])
+    return Finding(
+        id="ARGUMENT-UNKNOWN",
+        severity=Severity.ERROR,
+        summary=f"{script} does not know {keys}: its own parser has no such argument",
+        cause="A script takes the options that it declares itself (for HfArgumentParser the fields of its"
+        " dataclasses) and stops at others: it is of another commit than the command (a README that is newer"
+        " or older), or the argument is misspelt or meant for another script.",
+        evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
+        remedies=(
+            Remedy("See which arguments it has.", commands("python {} --help", script))
+            if symptom.captured.get("program")
+            else Remedy("See which arguments it has: start it with --help alone."),
+            Remedy(f"Run script and command of one commit (git pull, git log -S), or leave {keys} out."),
         ),
         certainty=Certainty.LIKELY,
         sources=("https://docs.python.org/3/library/argparse.html",),

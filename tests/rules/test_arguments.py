@@ -48,3 +48,19 @@ def test_a_key_of_no_release_is_said_to_be_of_none() -> None:
     finding = refused("trl==0.12.0\nerror: unrecognized arguments: --frobnicate")
     assert "No release of trl that was read has frobnicate" in finding.cause
     assert finding.certainty.value == "likely"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("train.py: error: unrecognized arguments: --use_foo_bar", "train.py does not know --use_foo_bar"),
+        (
+            "ValueError: Some specified arguments are not used by the HfArgumentParser: ['--llm_type', 'x']",
+            "the script that was started does not know --llm_type",
+        ),
+    ],
+)
+def test_a_scripts_own_arguments_are_no_frameworks(line: str, told: str) -> None:
+    finding = refused(line)
+    assert finding.summary.startswith(told)
+    assert not any("pip" in command for one in finding.remedies for command in one.commands)

@@ -204,7 +204,7 @@ def test_a_models_own_code_is_met_by_the_library_of_its_time_first() -> None:
         "Traceback (most recent call last):\n"
         '  File "/root/.cache/huggingface/modules/transformers_modules/glm/tok.py", line 2, in f\n'
         "    output = self.batch_encode_plus(\n"
-        '  File "/venv/lib/python3.12/site-packages/transformers/tokenization_utils_base.py", line 9, in pad\n'
+        '  File "/venv/lib/site-packages/transformers/tokenization_utils_base.py", line 9, in pad\n'
         "    outputs = self._pad(\n"
         "TypeError: ChatGLM4Tokenizer._pad() got an unexpected keyword argument 'padding_side'\n"
     )["INTERFACE-MISSING"]
