@@ -84,7 +84,7 @@ def _of_program(view: View, command: str, help_: tuple[str, ...], symptom: Sympt
 
 
 def _is_scripts(view: View, symptom: Symptom) -> bool:
-    """True where none of the frameworks whose parser it may be is told, and none has any argument of these."""
+    """True where none of the frameworks whose parser it may be is told, and none has an argument of these."""
     frameworks, program = _frameworks(view, symptom), symptom.captured.get("program", "")
     if len(frameworks) < 2:
         return False  # the wording tells whose it is
