@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 
 from envdoctor import lazy_re as re
@@ -284,7 +284,15 @@ def _link(findings: Sequence[Finding]) -> list[Finding]:
         causes = (i for pattern in follows for i in ids if glob_matches(i, pattern))
         return next((i for i in causes if i != identity), None)
 
-    return [
+    linked = [
         replace(f, consequence_of=f.consequence_of or cause(f.id, f.follows)) if f.follows else f
         for f in findings
     ]
+    first = {f.id: f.remedies[0].pins for f in reversed(linked) if f.remedies}
+    return [_with_cause(f, first.get(f.consequence_of or "", {})) for f in linked]
+
+
+def _with_cause(finding: Finding, pins: Mapping[str, str]) -> Finding:
+    """Put first what moves the packages that the cause's first remedy moves: the two never pull apart."""
+    ways = sorted(finding.remedies, key=lambda one: not (one.pins and one.pins.keys() <= pins.keys()))
+    return replace(finding, remedies=tuple(ways)) if pins else finding
