@@ -30,6 +30,7 @@ _FAILING = (
     "SYM-TOLD-SINCE",
 )
 _WORKING = "SYM-TOLD-WORKING"
+_WORKING_BARE = "SYM-TOLD-WORKING-BARE"
 _COMPARED = ("SYM-TOLD-GOOD-BAD", "SYM-TOLD-BAD-GOOD", "SYM-TOLD-FROM-TO")
 """Lines that set a release against another; the last tells by itself of no trouble."""
 _NAMES = ("name", "blamed", "subject", "leading", "before", "high", "again")
@@ -176,7 +177,7 @@ def _blames(view: View) -> Iterator[Blame]:
         version = _release(view, name, _version_of(symptom))
         if _version_of(symptom) and not version:
             continue
-        working = _version_of(worked[name]) if name in worked else ""
+        working = _version_of(worked[name]) if name in worked else _bare(view, name, version)
         blame = Blame(name, symptom, version, symptom.captured.get("op", ""), working)
         if working and working == version:
             continue
@@ -187,6 +188,14 @@ def _blames(view: View) -> Iterator[Blame]:
         if name not in found and installed != _version_of(symptom):
             found[name] = Blame(name, symptom, installed, "", _version_of(symptom))
     yield from sorted(found.values(), key=lambda blame: (not blame.failing, not blame.working))
+
+
+def _bare(view: View, name: str, failing: str) -> str:
+    """Return a release before the blamed one called fine by its number alone: `4.49 was fine`."""
+    told = (_version_of(s) for s in view.facts.symptoms if s.id == _WORKING_BARE)
+    bad = parse_version(failing) if failing else None
+    ours = ((one, parse_version(one)) for one in told if _release(view, name, one))
+    return next((one for one, good in ours if good and bad and good < bad), "")
 
 
 def _is_over(symptom: Symptom) -> bool:
