@@ -137,7 +137,7 @@ def test_an_object_of_a_package_is_not_anothers_that_it_does_not_use() -> None:
 
 def test_a_release_that_is_called_fine_by_its_number_alone_is_the_blamed_packages() -> None:
     found = judged(
-        "After upgrading transformers to 4.50 the loss is nan from the first step. 4.49 was fine.\n"
+        "After upgrading transformers to 4.50 the loss is nan from step 1. 4.49 was fine.\n"
     )
     assert found["RELEASE-BLAMED"].remedies[0].pins == {"transformers": "==4.49"}
     other = judged("After upgrading transformers to 4.50 the loss is nan. Our score of 9.49 was fine.\n")
