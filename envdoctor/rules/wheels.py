@@ -28,6 +28,8 @@ _SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 _FAILED = ("SYM-NO-MATCHING", "SYM-NO-VERSION-FOUND")
 _OF_UV = ("SYM-UV-LOCKED-NO-WHEEL", "SYM-UV-NONE-COMPATIBLE")
 """What uv says of one release, be it the Python or the platform that it has no wheel for."""
+_FROM = re.compile(r"\(from ([A-Za-z][\w.-]{1,60}?)(?:==\d[\w.]{0,30})?\)")
+"""Who requires what pip does not find."""
 _CPYTHON = re.compile(r"cp3(\d{1,2})$")
 _USUAL_GLIBC = (2, 17)
 """The C library (2.17) that wheels were built for while CentOS 7 lived."""
@@ -225,7 +227,7 @@ def _no_wheel(
                 commands("uv venv --python 3.{}", high),
                 {"python": pythons},
             ),
-            _with_wheels(view, package, asked),
+            _asker_with_wheels(view, package, symptom) or _with_wheels(view, package, asked),
         ),
         certainty=Certainty.CERTAIN if isinstance(told, Observed) else Certainty.LIKELY,
         sources=(f"wheel:{package.name}",),
@@ -249,6 +251,26 @@ def _with_wheels(view: View, package: Package, asked: str) -> Remedy:
     else:
         return Remedy(f"{text}.", commands("envdoctor pin {}", package.name))
     return Remedy(f"{text}: {release} has.", install_commands(pins), pins)
+
+
+def _asker_with_wheels(view: View, package: Package, symptom: Symptom) -> Remedy | None:
+    """Offer the releases of whoever requires it from which on what they require has such wheels."""
+    match = _FROM.search(symptom.text)
+    asker, having = package_facts(view, normalise(match[1])) if match else None, _for_python(view, package)
+    if asker is None:
+        return None
+    own, first = _for_python(view, asker) or -1, None  # -1: without wheels for any, it is built
+    for place in reversed(range(len(asker.versions))):
+        row = asker.row_of(place) if asker.finals >> place & 1 else -1
+        needs = [one.spec for one in asker.requirements(row) if one.name == package.name] if row >= 0 else []
+        if needs and not (own >> place & 1 and all(package.spec_mask(spec) & having for spec in needs)):
+            break
+        first = place if needs else first
+    if first is None:
+        return None
+    release = asker.versions[first]
+    text = f"Take a {asker.name} whose {package.name} has wheels for this Python: from {release} on."
+    return Remedy(text, install_commands({asker.name: f">={release}"}), {asker.name: f">={release}"})
 
 
 def _for_python(view: View, package: Package) -> int:

@@ -136,9 +136,16 @@ def test_an_object_of_a_package_is_not_anothers_that_it_does_not_use() -> None:
 
 
 def test_a_release_that_is_called_fine_by_its_number_alone_is_the_blamed_packages() -> None:
-    found = judged(
-        "After upgrading transformers to 4.50 the loss is nan from step 1. 4.49 was fine.\n"
-    )
+    found = judged("After upgrading transformers to 4.50 the loss is nan from step 1. 4.49 was fine.\n")
     assert found["RELEASE-BLAMED"].remedies[0].pins == {"transformers": "==4.49"}
     other = judged("After upgrading transformers to 4.50 the loss is nan. Our score of 9.49 was fine.\n")
     assert other["RELEASE-BLAMED"].remedies[0].pins == {"transformers": "<4.50"}
+
+
+def test_a_requirement_without_wheels_for_this_python_moves_whoever_requires_it() -> None:
+    """torch 2.4.0 is vllm's wish: another torch alone would not do."""
+    found = judged(
+        "Python 3.13\nERROR: Could not find a version that satisfies the requirement torch==2.4.0 (from vllm)"
+        " (from versions: 2.6.0, 2.7.0, 2.9.0)\n"
+    )["PYTHON-NO-WHEEL"]
+    assert found.remedies[1].pins == {"vllm": ">=0.10.2"}
