@@ -19,6 +19,8 @@ _WRITTEN = re.compile(
     r"""[-"'\[{}#@<%]|/set |[\w.\[\]"'-]+(?: ?[+|]?= | ?:(?: |$))|[A-Za-z_][\w.]*\(|[a-z_][\w.]*=|"""
     r"(?:from \S+ import|import|FROM|RUN|ENV|for|if|with) ",
 )
+_WORD = re.compile(r"""([^ \t\r\n'"\\]+)|'([^'"\\]*)'|"([^'"\\]*)\"""")
+"""A word of a command that needs no shell's rules to be read."""
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^-")
 
 
@@ -56,6 +58,16 @@ def quoted(value: str) -> str:
     import shlex
 
     return shlex.quote(value)
+
+
+def words_of(line: str) -> list[str]:
+    """Return the words of a command as a shell reads them; raises ValueError where a quote is left open."""
+    plain = list(_WORD.finditer(line))
+    if " ".join(word[0] for word in plain) == " ".join(line.split()):  # shlex takes a hundred times as long
+        return [word[1] or word[2] or word[3] or "" for word in plain]
+    import shlex
+
+    return shlex.split(line)
 
 
 def is_typed(line: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
@@ -69,5 +70,13 @@ def _linear(text: str, case: bool) -> Any:
 
 def glob_matches(text: str, glob: str) -> bool:
     """True when the whole text fits a glob; one without wildcards, as nearly all are, is only compared."""
-    wild = "*" in glob or "?" in glob or "[" in glob
-    return fnmatch.fnmatchcase(text, glob) if wild else text == glob
+    return fnmatch.fnmatchcase(text, glob) if _is_wild(glob) else text == glob
+
+
+def fitting(texts: Collection[str], glob: str) -> set[str]:
+    """Return those of many texts that fit a glob."""
+    return {one for one in texts if fnmatch.fnmatchcase(one, glob)} if _is_wild(glob) else {glob} & set(texts)
+
+
+def _is_wild(glob: str) -> bool:
+    return "*" in glob or "?" in glob or "[" in glob

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import ANY
+from envdoctor.commands import ANY, words_of
 from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.findings import Finding, Remedy
 from envdoctor.rules.features import asks_too_much
@@ -20,7 +19,6 @@ _ADMINISTRATORS = (
     *("winget ", "modprobe ", "ulimit ", "volumes: ", "volumeMounts: "),
 )
 _INSTALL = ("pip install ", "uv pip install ")
-_WORD = re.compile(r"([^\s'\"\\]+)|'([^'\"\\]*)'")
 _SHELL = re.compile(r"export (\w+)=\S.*|unset (\w[\w ]*)")
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[\w,-]+\])?((?:[<>=!~]=?=?[^\s;]+)?)")
 _FLAG = re.compile(r"--([a-z][\w.-]*)")
@@ -157,12 +155,8 @@ def variables_of(lines: Sequence[str]) -> dict[str, str | None]:
 
 
 def _words(line: str) -> list[str]:
-    told = line.partition("  #")[0]
-    plain = list(_WORD.finditer(told))
-    if " ".join(word[0] for word in plain) == " ".join(told.split()):  # shlex takes a hundred times as long
-        return [word[1] or word[2] or "" for word in plain]
     try:
-        return shlex.split(told)
+        return words_of(line.partition("  #")[0])
     except ValueError:
         return []
 

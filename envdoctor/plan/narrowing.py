@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from functools import cached_property
 
 from packaging.version import Version
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import ANY, install_commands
+from envdoctor.commands import ANY, install_commands, words_of
 from envdoctor.facts import Facts
 from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.findings import Remedy
@@ -42,7 +41,7 @@ def is_plain(remedy: Remedy) -> bool:
 
 def _words(line: str) -> tuple[str, ...]:
     try:
-        return tuple(word for word in shlex.split(line) if word not in _ASKS_FOR_THE_NEWEST)
+        return tuple(word for word in words_of(line) if word not in _ASKS_FOR_THE_NEWEST)
     except ValueError:
         return (line,)
 

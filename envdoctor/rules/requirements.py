@@ -19,7 +19,7 @@ from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.recorded import Demand, marker_environments
 from envdoctor.rules.view import View, explained, symptoms
-from envdoctor.values import dataclass, replace
+from envdoctor.values import cached_property, dataclass, replace
 
 _EXTRA = re.compile(r"\bextra\b")
 _LONGEST = 4096
@@ -68,11 +68,21 @@ def check_requirements(view: View) -> Iterable[Finding]:
         yield replace(found, cause=f"{found.cause}{_rivals(asked, name, group)}{_brought(view, group[0])}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Asked:
     """What each listed distribution asks for, the extras that others ask of it counted."""
 
     demands: Mapping[str, Sequence[Demand]]
+
+    @cached_property
+    def exactly(self) -> Mapping[str, Sequence[tuple[str, str]]]:
+        """By the name of what is asked for: who asks for one release of it, and how."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for owner, demands in self.demands.items():
+            for one in demands:
+                if "==" in one.specifier:
+                    found.setdefault(one.name, []).append((owner, one.specifier))
+        return found
 
     @classmethod
     def of(cls, view: View) -> Asked:
@@ -262,10 +272,9 @@ def _rivals(asked: Asked, name: str, group: Sequence[Unmet]) -> str:
     unmet = {one.by.name for one in group}
     wanted = {one.demand.specifier for one in group}
     others = (
-        f"{owner} requires {name}{one.specifier}"
-        for owner, demands in asked.demands.items()
-        for one in demands
-        if one.name == name and owner not in unmet and "==" in one.specifier and one.specifier not in wanted
+        f"{owner} requires {name}{specifier}"
+        for owner, specifier in asked.exactly.get(name, ())
+        if owner not in unmet and specifier not in wanted
     )
     rivals = list(dict.fromkeys(others))[:_RIVALS]
     return f" Against it stands: {', '.join(rivals)}." if rivals else ""

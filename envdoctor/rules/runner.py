@@ -11,7 +11,7 @@ from envdoctor.errors import InputError, nearest
 from envdoctor.facts import MENDED, REPORTED, WISH, ErrorSeen, Facts, FactUnavailable
 from envdoctor.findings import UNREAD, Certainty, CheckResult, Finding, Outcome, Severity, order
 from envdoctor.matrix import Matrix, tables
-from envdoctor.patterns import glob_matches
+from envdoctor.patterns import fitting, glob_matches
 from envdoctor.rules.base import (
     AFTERWARDS,
     FOREIGN,
@@ -211,8 +211,9 @@ def _matching(identities: Sequence[str], patterns: Sequence[str], option: str = 
     """Return the ids that patterns name; with an option, raises InputError when one names none."""
     found: set[str] = set()
     for pattern in patterns:
-        matched = {i for i in identities if glob_matches(i, pattern.upper())}
-        matched |= {i for i in identities if i.startswith(pattern.upper() + "-")}
+        asked = pattern.upper()
+        within = f"{asked}-"
+        matched = {i for i in identities if i.startswith(within)} | fitting(identities, asked)
         if not matched and option:
             near = nearest(pattern, identities) or " (see `envdoctor rules`)"
             raise InputError(f"{option} {pattern}: no check has this id{near}")

@@ -44,17 +44,16 @@ def weigh(findings: Sequence[Finding], facts: Facts) -> list[Finding]:
 
 def _said_once(findings: Sequence[Finding]) -> list[Finding]:
     """Keep the surest of what answers the same line by the same pins: the others say it again."""
-    kept: list[Finding] = []
-    for finding in sorted(findings, key=_rank):
-        if not any(_says_again(finding, other) for other in kept):
-            kept.append(finding)
-    return [finding for finding in findings if finding in kept]
-
-
-def _says_again(finding: Finding, other: Finding) -> bool:
-    ways = [one.remedies[0].pins if one.remedies else {} for one in (finding, other)]
-    same = finding.severity is other.severity and bool(ways[0]) and ways[0] == ways[1]
-    return same and bool(finding.explains) and set(finding.explains) <= set(other.explains)
+    kept: dict[tuple[object, ...], list[Finding]] = {}
+    again: set[int] = set()
+    for finding in sorted((f for f in findings if f.explains), key=_rank):
+        pins = finding.remedies[0].pins if finding.remedies else {}
+        surer = kept.setdefault((finding.severity, *sorted(pins.items())), []) if pins else []
+        if any(set(finding.explains) <= set(other.explains) for other in surer):
+            again.add(id(finding))
+        else:
+            surer.append(finding)
+    return [finding for finding in findings if id(finding) not in again]
 
 
 def _is_end_of_another(finding: Finding, facts: Facts) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 
 _PACKAGE_LIST = """
 torch==2.13.0.1 torch==2.7.1+cu126 nvidia-cudnn-cu12==8.9.2.26 nvidia-curand-cu12==10.3.5.147
@@ -141,6 +142,7 @@ def _log_lines(r: random.Random) -> str:
     )
 
 
+@cache
 def benign(seed: int = 3, count: int = 2000) -> list[str]:
     """`count` lines: every fixed one, then drawn ones."""
     r = random.Random(seed)

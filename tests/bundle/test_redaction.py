@@ -223,13 +223,13 @@ def patterns() -> list[tuple[str, re.Pattern[str]]]:
     return [*named, ("label", vocabulary.label), ("gap", vocabulary.gap), *values, *formats]
 
 
-@pytest.mark.parametrize(("name", "pattern"), patterns(), ids=[name for name, _ in patterns()])
-def test_every_pattern_is_in_re2s_subset_and_finds_the_same(name, pattern):
-    flags = "(?m)" if pattern.flags & re.MULTILINE else ""
-    linear = re2.compile(flags + pattern.pattern)
-    for text in (*(strip_escapes(p.text) for p in CORPUS[::199]), *benign()[::633]):
-        if text.isascii():
-            assert [m.span() for m in pattern.finditer(text)] == [m.span() for m in linear.finditer(text)]
+def test_every_pattern_is_in_re2s_subset_and_finds_the_same():
+    texts = (*(strip_escapes(p.text) for p in CORPUS[::199]), *benign()[::633])
+    for name, pattern in patterns():
+        linear = re2.compile(("(?m)" if pattern.flags & re.MULTILINE else "") + pattern.pattern)
+        for text in filter(str.isascii, texts):
+            found = [m.span() for m in linear.finditer(text)]
+            assert found == [m.span() for m in pattern.finditer(text)], (name, text)
 
 
 def test_planted_values_are_found_by_the_right_kind():

@@ -8,6 +8,7 @@ import random
 import re
 import shlex
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -92,9 +93,19 @@ def run_in_sandbox(lines: set[str], folder: Path) -> list[str]:
 
 def worded_here(lines: set[str]) -> set[str]:
     """The commands that rows and rules word themselves, which no sent text reaches."""
-    rows = json.dumps([row for _, row in load_matrix().by_id.values()], ensure_ascii=False)
-    code = "".join(path.read_text(encoding="utf-8") for path in (PACKAGE / "rules").glob("*.py"))
-    return {line for line in lines if json.dumps(line, ensure_ascii=False)[1:-1] in rows or line in code}
+    texts = set(texts_in([row for _, row in load_matrix().by_id.values()]))
+    code = [path.read_text(encoding="utf-8") for path in (PACKAGE / "rules").glob("*.py")]
+    whole = "\n".join([*texts, *code])
+    return {line for line in lines if line in texts or line in whole}
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """Yield all texts of a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(one)
 
 
 @pytest.fixture(scope="module")

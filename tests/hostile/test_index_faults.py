@@ -179,6 +179,8 @@ class EvilIndex:
 @pytest.fixture(scope="module")
 def index():
     evil = EvilIndex()
+    gc.collect()
+    gc.freeze()  # what other tests left is not looked through again before each fault
     yield evil
     evil.close()
 
