@@ -114,11 +114,12 @@ def pin(
 
     wish = Wish(requests, files, least_change, exclude_newer, allow_source, index_url, offline)
     goal = _goal(wish, target, Declared(gpus, driver, python_version, platform))
-    if not code:
-        return solve_pins(goal)
+    answer = solve_pins(goal)
+    if not code and not answer.looked_up:
+        return answer
     from envdoctor.upgrading.holding import pinned_for_code
 
-    return pinned_for_code(goal, load_matrix(), code)
+    return pinned_for_code(goal, answer, load_matrix(), code)
 
 
 def why_not(

@@ -50,7 +50,7 @@ ALLOWED: dict[str, set[str]] = {
         *("matrix", "probes", "python_source", "report", "target"),
     },
     "upgrading": {
-        *("commands", "errors", "facts", "findings", "inputs", "matrix", "patterns", "profile"),
+        *("commands", "errors", "facts", "findings", "harvest", "inputs", "matrix", "patterns", "profile"),
         *("python_source", "report", "rules", "solve", "target"),
     },
     "memory": {"errors", "facts", "fetch", "inputs", "matrix", "processes", "report", "target"},

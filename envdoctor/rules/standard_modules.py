@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from envdoctor.matrix import Matrix
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.view import View
 
@@ -16,15 +17,19 @@ def standard_members(view: View, end: str) -> list[str]:
 
 
 def is_standard(view: View, module: str) -> bool:
-    """True where the top module of a dotted name is of Python's own library.
+    """True where the top module of a dotted name is of Python's own library, as `is_in_python` tells it."""
+    return is_in_python(view.matrix, module, view.python.get() or "")
+
+
+def is_in_python(matrix: Matrix, module: str, minor: str) -> bool:
+    """True where the top module of a dotted name is of a Python's own library ("": of any's).
 
     Modules came and went (distutils, imp, tomllib): a Python that the table does not hold is taken for the
     nearest one.
     """
-    table = view.matrix.generated("python")
+    table = matrix.generated("python")
     spans = table.get("modules", {}).get(module.partition(".")[0])
-    told = view.python.get()
-    python = parse_version(told) if told else None
+    python = parse_version(minor) if minor else None
     if not spans or python is None:
         return spans is not None
     pythons = [parse_version(one) for one in table["pythons"]]

@@ -11,7 +11,10 @@ from envdoctor.matrix.snapshot import Snapshot
 from envdoctor.solve.requests import Request, Stated
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from envdoctor.harvest.lookup import Lookup
+    from envdoctor.harvest.module_reader import ModuleReader
     from envdoctor.harvest.store import Record
 
 FURTHER = (12, 100)
@@ -115,6 +118,12 @@ class Coverage:
                 if one.version in ("", version):
                     releases[version] = {**releases[version], "requires": list(one.requires)}
         return {**record, "releases": releases}
+
+    def modules(self) -> AbstractContextManager[ModuleReader]:
+        """Give what reads which modules releases have; offline what was kept of them."""
+        from envdoctor.harvest.module_reader import module_reader
+
+        return module_reader(self.index_url, self.offline)
 
     @property
     def _lookup(self) -> Lookup:

@@ -37,8 +37,8 @@ class Goal:
         return self._on(self.coverage.snapshot if self.coverage else self.context.snapshot)
 
     def on(self, target: Target, options: Options) -> Goal:
-        """Return the goal for another target, or with other options."""
-        return self._on(self.context.snapshot, target, options)
+        """Return the goal for another target, or with other options, on the facts that there are by now."""
+        return self._on(self.coverage.snapshot if self.coverage else self.context.snapshot, target, options)
 
     def _on(self, snapshot: Snapshot, target: Target | None = None, options: Options | None = None) -> Goal:
         old = self.context

@@ -1,4 +1,4 @@
-"""Pins for code as it stands: no release that lost what the code asks for, as far as another will do."""
+"""Pins for code as it stands: what it imports is there and imports, and no release lost what it asks for."""
 
 from __future__ import annotations
 
@@ -16,56 +16,69 @@ from envdoctor.solve.goal import Goal
 from envdoctor.solve.pinning import pin
 from envdoctor.solve.requests import Request
 from envdoctor.upgrading.gone import Move
+from envdoctor.upgrading.needing import Wanted, wanted_by_modules
 from envdoctor.upgrading.submodules import needed_by_code
 from envdoctor.upgrading.upgrading import Found, judge_paths, moves_of_its_time
 from envdoctor.upgrading.uses import NAMED, Kind
 
-ROUNDS = 4
-"""How often an answer may bring releases that lost something else."""
+ROUNDS = 5
+"""How often an answer may bring releases that lost, or need, something else."""
 
 
-def pinned_for_code(goal: Goal, matrix: Matrix, paths: Sequence[str]) -> PinSet:
-    """Return pins under which what the code asks for stands; what cannot be held is noted.
+def pinned_for_code(goal: Goal, answer: PinSet, matrix: Matrix, paths: Sequence[str]) -> PinSet:
+    """Return pins under which what the code asks for stands; what cannot be had is noted.
 
-    Raises InputError for a path that is none.
+    `answer` is the goal's whatever the code; without code what was looked up is to be imported. Raises
+    InputError for a path that is none.
     """
-    asked = len(goal.requests)
-    goal, answer = _with_needed(goal, matrix, paths)
-    unheld = dict[str, str]()
+    asked, unmet = len(goal.requests), dict[Request, str]()
     for _ in range(ROUNDS):
-        lost = _lost(goal, answer, matrix, paths) if answer.status == "solved" else {}
-        new = {name: found for name, found in lost.items() if name not in unheld}
-        if not new:
+        if answer.status != "solved":
             break
-        held = _holding(goal, new)
-        together = pin(held)
-        if together.status == "solved":
-            goal, answer = held, together
-            continue
-        for name, found in new.items():
-            held = _holding(goal, {name: found})
-            alone = pin(held)
-            if alone.status == "solved":
-                goal, answer = held, alone
-            else:
-                unheld[name] = f"{_told(name, found)}; but no older release fits what was asked for"
+        wanted = [one for one in _wanted(goal, answer, matrix, paths) if one.request not in unmet]
+        if not wanted:
+            break
+        goal, answer = _met(goal, answer, wanted, unmet)
     besides = tuple(map(str, goal.requests[asked:]))
-    return replace(answer, notes=(*answer.notes, *unheld.values()), besides=besides)
+    return replace(answer, notes=(*answer.notes, *unmet.values()), besides=besides)
 
 
-def _with_needed(goal: Goal, matrix: Matrix, paths: Sequence[str]) -> tuple[Goal, PinSet]:
-    """Return the goal and its answer, with what the code needs where that has a place beside the rest."""
-    answer = pin(goal)
+def _wanted(goal: Goal, answer: PinSet, matrix: Matrix, paths: Sequence[str]) -> list[Wanted]:
+    """Return what the pins lack: what is needed first, and where nothing is what code lost."""
     pinned = {one.name: one.version for one in answer.pins}
-    needed = needed_by_code(goal, pinned, matrix, paths) if answer.status == "solved" else {}
-    if not needed:
-        return goal, answer
-    wider = replace(goal, requests=(*goal.requests, *needed), notes=(*goal.notes, *needed.values()))
-    wider = wider.on(goal.context.target, goal.context.options)
-    if (served := pin(wider)).status == "solved":
-        return wider, served
-    unserved = tuple(f"{told}; but it has no place beside what was asked for" for told in needed.values())
-    return goal, replace(answer, notes=(*answer.notes, *unserved))
+    needed = (*wanted_by_modules(goal, answer, matrix, paths), *needed_by_code(goal, pinned, matrix, paths))
+    if needed:
+        return list({one.request.name: one for one in needed}.values())
+    lost = _lost(goal, answer, matrix, paths)
+    return [_holding(name, found) for name, found in lost.items()]
+
+
+def _met(
+    goal: Goal, answer: PinSet, wanted: Sequence[Wanted], unmet: dict[Request, str]
+) -> tuple[Goal, PinSet]:
+    """Return the goal and its answer with all that is wanted, else with each that has a place."""
+    together = _with(goal, wanted)
+    if (served := pin(together)).status == "solved":
+        return together, served
+    for one in wanted:
+        alone = _with(goal, [one])
+        if len(wanted) > 1 and (served := pin(alone)).status == "solved":
+            goal, answer = alone, served
+        else:
+            unmet[one.request] = f"{one.told}; but {one.without}"
+    return goal, answer
+
+
+def _with(goal: Goal, wanted: Sequence[Wanted]) -> Goal:
+    """Return the goal with requests and bounds."""
+    options = goal.context.options
+    bounds = tuple(one.request for one in wanted if one.bounds)
+    wider = replace(
+        goal,
+        requests=(*goal.requests, *(one.request for one in wanted if not one.bounds)),
+        notes=(*goal.notes, *(one.told for one in wanted)),
+    )
+    return wider.on(goal.context.target, replace(options, constraints=(*options.constraints, *bounds)))
 
 
 def _lost(goal: Goal, answer: PinSet, matrix: Matrix, paths: Sequence[str]) -> Mapping[str, Found]:
@@ -93,18 +106,8 @@ def _fails(found: Found) -> bool:
     return sure and bool(found.told.since) and Path(found.file).suffix in (".py", ".ipynb")
 
 
-def _holding(goal: Goal, lost: Mapping[str, Found]) -> Goal:
-    """Return the goal without the releases that lost something."""
-    bounds = (Request(name, (), f"<{one.told.since}", _place(one)) for name, one in lost.items())
-    options = goal.context.options
-    held = goal.on(goal.context.target, replace(options, constraints=(*options.constraints, *bounds)))
-    return replace(held, notes=(*goal.notes, *(_told(name, found) for name, found in lost.items())))
-
-
-def _told(name: str, found: Found) -> str:
-    since = found.told.since
-    return f"{name}<{since}: {_place(found)} asks for {found.told.name}, which {since} has no more"
-
-
-def _place(found: Found) -> str:
-    return f"{found.file}, line {found.told.use.place.line}"
+def _holding(name: str, found: Found) -> Wanted:
+    """Return the bound that leaves out the releases that lost something."""
+    since, place = found.told.since, f"{found.file}, line {found.told.use.place.line}"
+    told = f"{name}<{since}: {place} asks for {found.told.name}, which {since} has no more"
+    return Wanted(Request(name, (), f"<{since}", place), told, bounds=True)

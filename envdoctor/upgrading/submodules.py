@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from envdoctor.matrix import Matrix, tables
 from envdoctor.python_source import parse_python
 from envdoctor.solve.goal import Goal
-from envdoctor.solve.requests import Request, parse_request
+from envdoctor.solve.requests import parse_request
 from envdoctor.specifiers import SpecifierSet
+from envdoctor.upgrading.needing import Wanted
 from envdoctor.upgrading.sources import Source, find_files, python_of, read_text
 
-Needed = Mapping[Request, str]
-"""A request, and why it is made."""
 
-
-def needed_by_code(goal: Goal, pinned: Mapping[str, str], matrix: Matrix, paths: Sequence[str]) -> Needed:
+def needed_by_code(
+    goal: Goal, pinned: Mapping[str, str], matrix: Matrix, paths: Sequence[str]
+) -> list[Wanted]:
     """Return what files import at their top that pinned packages have but do not require what it needs.
 
     `pinned` are versions by package. Raises InputError for a path that is none.
@@ -30,11 +30,11 @@ def needed_by_code(goal: Goal, pinned: Mapping[str, str], matrix: Matrix, paths:
             line = next((line for line, name in imported if f"{name}.".startswith(f"{row.module}.")), 0)
             if line:
                 met.setdefault(row.needs, (f"{source.file}, line {line}", row.module))
-    return {
-        request: f"{needs}: {place} imports {module}, which needs it"
+    return [
+        Wanted(request, f"{needs}: {place} imports {module}, which needs it")
         for needs, (place, module) in met.items()
         if (request := parse_request(needs, place))
-    }
+    ]
 
 
 def _naming(paths: Sequence[str], rows: Sequence[tables.SubmoduleRow]) -> Iterator[Source]:

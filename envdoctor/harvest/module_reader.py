@@ -1,0 +1,106 @@
+"""Reads which modules pinned releases have and what these import, many at once, while someone waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+
+from envdoctor.errors import EnvdoctorError
+from envdoctor.fact_files import user_folder
+from envdoctor.fetch import Fetcher
+from envdoctor.harvest.index_pages import IndexFile, read_releases
+from envdoctor.harvest.release_modules import KeptModules, ReleaseModules, open_release
+from envdoctor.harvest.workers import Workers
+
+PATIENCE_S = 20.0
+"""After so long no further release is opened: what is not read is not judged."""
+Release = tuple[str, str]
+"""A package's name and version."""
+
+
+@dataclass(slots=True)
+class ModuleReader:
+    """Releases by name and version, opened as they are asked for. `fetcher` None: only what was kept."""
+
+    fetcher: Fetcher | None
+    index: str
+    kept: KeptModules
+    _started: float = field(default_factory=monotonic)
+    _releases: dict[Release, ReleaseModules | None] = field(default_factory=dict)
+    _pages: dict[str, Mapping[str, tuple[IndexFile, ...]]] = field(default_factory=dict)
+
+    def release(self, name: str, version: str) -> ReleaseModules | None:
+        """Return a release; None for one that cannot be read."""
+        self.open([(name, version)])
+        return self._releases.get((name, version))
+
+    def open(self, wanted: Iterable[Release]) -> None:
+        """Open releases side by side."""
+        self._each(self._open, [one for one in dict.fromkeys(wanted) if one not in self._releases])
+
+    def read(self, wanted: Mapping[Release, Collection[str]]) -> None:
+        """Read modules of releases that are open, by name and version."""
+        todo = {
+            one: some
+            for one, modules in wanted.items()
+            if (release := self._releases.get(one))
+            if (some := [m for m in modules if m not in release.told and release.file_of(m)])
+        }
+        self._each(lambda one: self._read(one, todo[one]), list(todo))
+
+    def _each(self, way: Callable[[Release], None], todo: list[Release]) -> None:
+        if not todo:
+            return
+        with Workers(min(16, len(todo))) as workers:
+            list(workers.map(way, todo))
+
+    def _open(self, one: Release) -> None:
+        self._releases[one] = self.kept.read(*one) or self._opened(one)
+
+    def _opened(self, one: Release) -> ReleaseModules | None:
+        name, version = one
+        if self.fetcher is None or monotonic() - self._started > PATIENCE_S:
+            return None
+        try:
+            if name not in self._pages:
+                self._pages[name] = read_releases(self.fetcher, self.index, name)
+            files = self._pages[name].get(version)
+            release = open_release(self.fetcher, name, version, files) if files else None
+        except EnvdoctorError:
+            return None
+        if release is not None:
+            self.kept.write(release)
+        return release
+
+    def _read(self, one: Release, modules: Collection[str]) -> None:
+        release = self._releases[one]
+        if release is not None and release.source is None:
+            opened = self._opened(one)
+            if opened is not None:
+                opened.told.update(release.told)
+                release = self._releases[one] = opened
+        if release is None or self.fetcher is None:
+            return
+        try:
+            release.read(modules, self.fetcher)
+        except EnvdoctorError:
+            return
+        self.kept.write(release)
+
+
+@contextmanager
+def module_reader(index_url: str | None, offline: bool) -> Iterator[ModuleReader]:
+    """Give a reader of the index that this machine uses; raises InputError or Unavailable."""
+    from envdoctor.harvest.index_settings import read_index_settings
+    from envdoctor.harvest.refresh import WAITED_FOR, fetcher_for
+
+    kept = KeptModules(Path(user_folder(), "modules"))
+    if offline:
+        yield ModuleReader(None, "", kept)
+        return
+    settings = read_index_settings(index_url)
+    with fetcher_for(settings, WAITED_FOR) as fetcher:
+        yield ModuleReader(fetcher, settings.url, kept)

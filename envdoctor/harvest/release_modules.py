@@ -1,0 +1,151 @@
+"""The modules of one release, read from its wheel by ranges while someone waits, and kept.
+
+What lies in a release never changes: what was read of it once serves for good. Of a release without a wheel
+the sources of its sdist are read, where that is small.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from envdoctor.errors import Unavailable
+from envdoctor.fetch import Fetcher
+from envdoctor.files import replace_file
+from envdoctor.harvest.index_pages import IndexFile
+from envdoctor.harvest.metadata import chosen_file
+from envdoctor.harvest.module_imports import ModuleImports, imports_of, parse_kept
+from envdoctor.harvest.remote_archive import RemoteZip, naming, read_sdist_members
+from envdoctor.inputs import MEBIBYTE
+
+SCHEMA = "envdoctor.modules/1"
+WHOLE = 2 * MEBIBYTE
+"""Wheels up to this many bytes are read whole: that takes no longer than their directory and some members."""
+LARGEST_SDIST = 8 * MEBIBYTE
+_CODE = re.compile(r"\.(?:py|(?:[\w-]+\.)?(?:so|pyd))$")
+_DATA = re.compile(r"^[^/]{1,120}\.data/(?:purelib|platlib)/")
+
+
+@dataclass(slots=True)
+class ReleaseModules:
+    """What one release holds: `files` are its modules' files as they are installed, by where they lie in it.
+
+    `told` is what was read of modules so far. Raises Unavailable where the release cannot be read.
+    """
+
+    name: str
+    version: str
+    files: Mapping[str, str]
+    told: dict[str, ModuleImports | None]
+    source: IndexFile | None = None
+    _bodies: dict[str, bytes] = field(default_factory=dict)
+    _remote: RemoteZip | None = None
+    tops: frozenset[str] = field(init=False)
+    """The names that can be imported of it."""
+
+    def __post_init__(self) -> None:
+        """Note the names that stand at the top."""
+        self.tops = frozenset(path.partition("/")[0].partition(".")[0] for path in self.files)
+
+    def file_of(self, module: str) -> str:
+        """Return the file of a module; "" for a folder without one, or a compiled one, or none."""
+        path = module.replace(".", "/")
+        return next((one for one in (f"{path}/__init__.py", f"{path}.py") if one in self.files), "")
+
+    def has(self, module: str) -> bool:
+        """True for a module of it: a file, a compiled one, or a folder of modules."""
+        path = module.replace(".", "/")
+        return bool(self.file_of(module)) or any(
+            one.startswith((f"{path}/", f"{path}.")) for one in self.files
+        )
+
+    def read(self, modules: Collection[str], fetcher: Fetcher) -> None:
+        """Read files of modules, near ones at once; raises Unavailable."""
+        wanted = {
+            path: module for module in modules if module not in self.told and (path := self.file_of(module))
+        }
+        if not wanted or self.source is None:
+            return
+        with naming(self.source.filename):
+            for path, body in self._read(wanted, fetcher):
+                module = wanted[path]
+                self.told[module] = imports_of(module, path.endswith("/__init__.py"), body)
+
+    def _read(self, paths: Iterable[str], fetcher: Fetcher) -> Iterable[tuple[str, bytes]]:
+        if self._bodies:
+            return [(path, self._bodies[path]) for path in paths]
+        assert self.source is not None  # asked by `read`
+        self._remote = self._remote or RemoteZip(fetcher, self.source.url)
+        installed = {self.files[path]: path for path in paths}
+        return ((installed[name], body) for name, body in self._remote.read_many(list(installed)))
+
+    def as_json(self) -> str:
+        """Return what is kept."""
+        told = {module: one and one.as_json() for module, one in self.told.items()}
+        return json.dumps({"schema": SCHEMA, "files": dict(self.files), "told": told}, separators=(",", ":"))
+
+
+def open_release(fetcher: Fetcher, name: str, version: str, files: Iterable[IndexFile]) -> ReleaseModules:
+    """Return a release whose files the index lists, with its directory; raises Unavailable."""
+    usable = [file for file in files if not file.yanked] or list(files)
+    file = chosen_file(usable)
+    if file is None:
+        raise Unavailable(f"{name} {version} has no file for Python 3")
+    with naming(file.filename):
+        if not file.is_wheel:
+            return _opened_sdist(fetcher, name, version, file)
+        if (file.size or WHOLE + 1) > WHOLE:
+            remote = RemoteZip(fetcher, file.url)
+            return ReleaseModules(name, version, _installed(remote.members), {}, file, {}, remote)
+        archive = zipfile.ZipFile(io.BytesIO(fetcher.get(file.url, cap=2 * WHOLE).body))
+        listed = _installed(archive.namelist())
+        bodies = {path: archive.read(inside) for path, inside in listed.items() if path.endswith(".py")}
+        return ReleaseModules(name, version, listed, {}, file, bodies)
+
+
+def _opened_sdist(fetcher: Fetcher, name: str, version: str, file: IndexFile) -> ReleaseModules:
+    if (file.size or LARGEST_SDIST + 1) > LARGEST_SDIST:
+        raise Unavailable(f"{file.filename} is too large to be read for its modules")
+    found = read_sdist_members(fetcher, file.url, lambda one: one.endswith(".py"), lambda _: False)
+    bodies = {re.sub(r"^(?:src|lib|python)/", "", one.partition("/")[2]): body for one, body in found.items()}
+    return ReleaseModules(name, version, {path: path for path in bodies}, {}, file, bodies)
+
+
+def _installed(names: Iterable[str]) -> dict[str, str]:
+    return {_DATA.sub("", name): name for name in names if _CODE.search(name)}
+
+
+@dataclass(frozen=True, slots=True)
+class KeptModules:
+    """The folder in which releases' modules are kept."""
+
+    folder: Path
+
+    def read(self, name: str, version: str) -> ReleaseModules | None:
+        """Return what was kept of a release; None for nothing, or what is damaged."""
+        try:
+            document = json.loads(zlib.decompress(self._path(name, version).read_bytes()))
+            if document["schema"] != SCHEMA:
+                return None
+            told = {module: one and parse_kept(one) for module, one in document["told"].items()}
+            return ReleaseModules(name, version, document["files"], told)
+        except (OSError, ValueError, TypeError, KeyError, zlib.error):
+            return None
+
+    def write(self, release: ReleaseModules) -> None:
+        """Keep what was read of a release; a folder that cannot be written only costs the next time."""
+        path = self._path(release.name, release.version)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, zlib.compress(release.as_json().encode(), 1))
+        except (Unavailable, OSError):
+            pass
+
+    def _path(self, name: str, version: str) -> Path:
+        return self.folder / f"{name}-{version}.json.z"

@@ -1,0 +1,216 @@
+"""What pinned releases lack of what they import of one another once code imports them, as their files tell.
+
+From the imports of the code (or the packages that were looked up) on, the imports that run whenever a module
+does are followed through the pinned releases: a module whose distribution is not pinned, and one that the
+pinned release does not have, fail there. A library whose interface is recorded is followed no further than
+the module that is named: it is judged by its record. What cannot be read is not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from envdoctor.matrix import Matrix, tables
+from envdoctor.matrix.interface_records import load_record, recorded_libraries
+from envdoctor.values import NamedTuple
+
+if TYPE_CHECKING:
+    from envdoctor.harvest.module_imports import Taken
+    from envdoctor.harvest.module_reader import ModuleReader
+    from envdoctor.harvest.release_modules import ReleaseModules
+
+LEVELS, MOST = 60, 4_000
+"""How far imports are followed, and to how many modules in all."""
+_SHARED = frozenset(("google", "nvidia", "azure", "backports", "sphinxcontrib", "zope", "ruamel"))
+"""Folders that many distributions put modules into."""
+
+
+class Import(NamedTuple):
+    """An import that runs: what is taken, by which package's module ("": by the code, at that place)."""
+
+    taken: Taken
+    owner: str
+    place: str
+
+
+class Lack(NamedTuple):
+    """An import that fails: `library` is the pinned package without what is taken, "" where none has it."""
+
+    met: Import
+    library: str = ""
+
+    @property
+    def path(self) -> str:
+        """The dotted path of what is taken."""
+        return ".".join(filter(None, (self.met.taken.module, self.met.taken.name if self.library else "")))
+
+
+@dataclass(slots=True)
+class Walk:
+    """Follows imports through pinned releases (versions by name)."""
+
+    matrix: Matrix
+    reader: ModuleReader
+    pinned: Mapping[str, str]
+    is_standard: Callable[[str], bool]
+    """True for the name of a module of Python's own library."""
+    _seen: set[tuple[str, str]] = field(default_factory=set)
+    _providers: dict[str, str] = field(default_factory=dict)
+    _recorded: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Note which packages bring which modules by their names."""
+        self._providers |= {name.replace("-", "_"): name for name in self.pinned}
+        rows = self.matrix.rows(tables.ImportNameRow)
+        self._providers |= {row.module: row.distribution for row in rows if row.distribution in self.pinned}
+        self._recorded = frozenset(recorded_libraries(self.matrix.folder))
+
+    def lacks(self, imports: Iterable[Import]) -> list[Lack]:
+        """Return what fails, each path once, in the order in which it is met."""
+        found: dict[str, Lack] = {}
+        level = list(imports)
+        for _ in range(LEVELS):
+            absent, placed = self._placed(level)
+            for one in (*absent, *self._missing(placed)):
+                found.setdefault(one.path, one)
+            level = list(self._followed(placed))
+            if not level or len(self._seen) > MOST:
+                break
+        unprovided = [one for one in found.values() if not one.library]
+        elsewhere = self._brought_elsewhere({one.met.taken.module.partition(".")[0] for one in unprovided})
+        return [
+            o for o in found.values() if o.library or o.met.taken.module.partition(".")[0] not in elsewhere
+        ]
+
+    def roots_of(self, name: str) -> Iterator[Import]:
+        """Yield the imports of a package's own modules, as one who has installed it would."""
+        from envdoctor.harvest.module_imports import Taken
+
+        release = self.reader.release(name, self.pinned[name])
+        tops = sorted(top for top in release.tops if release.file_of(top)) if release else []
+        named = [top for top in tops if top.lower() == name.replace("-", "_")]
+        for top in named or (tops if len(tops) == 1 else ()):
+            self._providers.setdefault(top, name)
+            yield Import(Taken(0, top), "", f"{name} {self.pinned[name]}")
+
+    def brings(self, name: str, version: str, module: str) -> bool:
+        """True where a release has a module of that name at its top."""
+        release = self.reader.release(name, version)
+        return release is not None and module in release.tops
+
+    def has(self, lack: Lack, version: str) -> bool:
+        """True where another release of the library has what is taken."""
+        release, (_, module, name) = self.reader.release(lack.library, version), lack.met.taken
+        if release is None or not release.has(module):
+            return False
+        if not name or release.has(f"{module}.{name}"):
+            return True
+        self.reader.read({(release.name, version): [module]})
+        told = (self.reader.release(lack.library, version) or release).told.get(module)
+        return told is not None and name in told.names
+
+    def _placed(self, level: Sequence[Import]) -> tuple[list[Lack], list[tuple[Import, ReleaseModules]]]:
+        """Return what no pinned package has, and the rest with the releases that should."""
+        absent, wanted = list[Lack](), list[tuple[Import, str]]()
+        for one in level:
+            root = one.taken.module.partition(".")[0]
+            provider = self._provider(root, one.owner)
+            if provider:
+                wanted.append((one, provider))
+            elif one.owner and root not in _SHARED and not self.is_standard(root):
+                absent.append(Lack(one))
+        named = [(one, name) for one, name in wanted if self._is_read(one, name)]
+        self.reader.open((name, self.pinned[name]) for _, name in named)
+        opened = ((one, self.reader.release(name, self.pinned[name])) for one, name in named)
+        return absent, [(one, release) for one, release in opened if release is not None]
+
+    def _provider(self, root: str, owner: str) -> str:
+        own = self.reader.release(owner, self.pinned[owner]) if owner else None
+        if own is not None and root in own.tops:
+            return owner
+        return "" if self.is_standard(root) else self._providers.get(root, "")
+
+    def _is_read(self, one: Import, name: str) -> bool:
+        """False for the top of a library on record, and for what such a library imports of itself."""
+        recorded = name in self._recorded
+        return not recorded or (one.owner != name and bool(one.taken.name or "." in one.taken.module))
+
+    def _missing(self, placed: Sequence[tuple[Import, ReleaseModules]]) -> Iterator[Lack]:
+        """Read the modules that are named, and yield what the releases do not have of them."""
+        wanted: dict[tuple[str, str], set[str]] = {}
+        for one, release in placed:
+            wanted.setdefault((release.name, release.version), set()).update(self._run_by(one, release))
+        self.reader.read(wanted)
+        for one, release in placed:
+            if one.owner != release.name and self._lacks(one, release):
+                yield Lack(one, release.name)
+
+    def _run_by(self, one: Import, release: ReleaseModules) -> list[str]:
+        """Return the modules of a release that an import runs."""
+        module, name = one.taken.module, one.taken.name
+        parts = module.split(".")
+        if release.name in self._recorded:
+            chain = [module] if len(parts) > 1 else []
+        else:
+            chain = [".".join(parts[: end + 1]) for end in range(len(parts))]
+        inner = f"{module}.{name}"
+        return [*chain, *([inner] if name and release.file_of(inner) else [])]
+
+    def _lacks(self, one: Import, release: ReleaseModules) -> bool:
+        """True where a release has not what is taken; what records tell of one another is left to these."""
+        module, name = one.taken.module, one.taken.name
+        if release.name in self._recorded:
+            apart = one.owner and one.owner not in self._recorded
+            return bool(apart and self.on_record(one.taken, release.name))
+        above = module.rpartition(".")[0]
+        if not release.has(module):
+            return bool(above) and bool(release.file_of(above)) and not self._is_open(release, above)
+        told = release.told.get(module)
+        if not name or told is None or told.open_:
+            return False
+        return name not in told.names and not release.has(f"{module}.{name}")
+
+    def _is_open(self, release: ReleaseModules, module: str) -> bool:
+        told = release.told.get(module)
+        return told is None or told.open_
+
+    def on_record(self, taken: Taken, library: str) -> list[list[int]]:
+        """Return the recorded releases that have what is taken, where the pinned one has not."""
+        from packaging.version import Version
+
+        record, version = load_record(self.matrix.folder, library), Version(self.pinned[library])
+        inner = f"{taken.module}.{taken.name}"
+        spans = record and (
+            record.names.get(taken.module, {}).get(taken.name)
+            or record.modules.get(inner)
+            or record.modules.get(taken.module)
+        )
+        if not record or not spans or record.has(spans, version):
+            return []
+        return [list(span) for span in spans]
+
+    def _followed(self, placed: Sequence[tuple[Import, ReleaseModules]]) -> Iterator[Import]:
+        """Yield the imports of the modules that run now for the first time."""
+        for one, known in placed:
+            release = self.reader.release(known.name, known.version) or known
+            for module in self._run_by(one, release):
+                if (release.name, module) in self._seen:
+                    continue
+                self._seen.add((release.name, module))
+                told = release.told.get(module)
+                for taken in told.taken if told else ():
+                    yield Import(taken, release.name, f"{module}, line {taken.line}")
+            told = release.told.get(one.taken.module)
+            lazily = told.names.get(one.taken.name, "") if told and release.name not in self._recorded else ""
+            if lazily:
+                yield Import(one.taken._replace(module=lazily), release.name, one.place)
+
+    def _brought_elsewhere(self, roots: set[str]) -> set[str]:
+        """Return which of these modules some pinned package brings under another name."""
+        if not roots:
+            return set()
+        self.reader.open(self.pinned.items())
+        opened = (self.reader.release(name, version) for name, version in self.pinned.items())
+        return roots & {top for release in opened if release for top in release.tops}

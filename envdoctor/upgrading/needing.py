@@ -1,0 +1,132 @@
+"""What pins need, beyond their metadata, for what code imports to import: read in the releases' files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from envdoctor.matrix import Matrix
+from envdoctor.matrix.interface_ranges import specifier_of
+from envdoctor.matrix.interface_records import load_record
+from envdoctor.matrix.snapshot import Package
+from envdoctor.rules.interface_lookup import distribution_of
+from envdoctor.rules.standard_modules import is_in_python
+from envdoctor.solve.answer import PinSet
+from envdoctor.solve.goal import Goal
+from envdoctor.solve.requests import Request
+from envdoctor.upgrading.importing import Import, Lack, Walk
+from envdoctor.upgrading.sources import find_files, python_of, read_text
+from envdoctor.values import NamedTuple
+
+
+class Wanted(NamedTuple):
+    """A request, or a bound for what is pinned, with the reason, and what is said where it cannot be had."""
+
+    request: Request
+    told: str
+    bounds: bool = False
+
+    @property
+    def without(self) -> str:
+        """What is said where it cannot be had."""
+        if self.bounds:
+            return "no older release fits what was asked for"
+        return "it has no place beside what was asked for"
+
+
+def wanted_by_modules(goal: Goal, answer: PinSet, matrix: Matrix, paths: Sequence[str]) -> list[Wanted]:
+    """Return what the pins need so that what the code imports (else what was looked up) imports.
+
+    Raises InputError for a path that is none.
+    """
+    if goal.coverage is None:
+        return []
+    pinned = {one.name: one.version for one in answer.pins}
+    looked_up = [name for name, _ in answer.looked_up if name in pinned]
+    asked, minor = {one.name for one in goal.requests}, goal.context.target.python_minor
+    with goal.coverage.modules() as reader:
+        walk = Walk(matrix, reader, pinned, cache(lambda root: is_in_python(matrix, root, minor)))
+        imports = list(_imports(paths)) if paths else []
+        for name in () if paths else looked_up:
+            imports += walk.roots_of(name) if name in asked else ()
+        remedy = _Remedies(goal, matrix, walk)
+        found = [remedy.of(lack) for lack in walk.lacks(imports)]
+    return list({one.request: one for one in found if one is not None}.values())
+
+
+def _imports(paths: Sequence[str]) -> Iterator[Import]:
+    from envdoctor.harvest.module_imports import top_imports
+
+    for path in find_files(paths):
+        text = read_text(path) if path.suffix in (".py", ".ipynb") else None
+        for source in python_of(path, text) if text else ():
+            for taken in top_imports(source.text):
+                yield Import(taken, "", f"{source.file}, line {taken.line}")
+
+
+class _Remedies:
+    """What serves where an import fails."""
+
+    def __init__(self, goal: Goal, matrix: Matrix, walk: Walk) -> None:
+        self.goal, self.matrix, self.walk = goal, matrix, walk
+        self.snapshot = goal.coverage.snapshot if goal.coverage else goal.context.snapshot
+
+    def of(self, lack: Lack) -> Wanted | None:
+        """Return the request or bound under which the import does not fail; None where none is known."""
+        return self._other_release(lack) if lack.library else self._brought(lack)
+
+    def _brought(self, lack: Lack) -> Wanted | None:
+        owner, root = lack.met.owner, lack.met.taken.module.partition(".")[0]
+        name = distribution_of(self.matrix, root)
+        package = self.snapshot.package(name)
+        newest = _newest(package)
+        if name in self.walk.pinned or not newest or not self.walk.brings(name, newest, root):
+            return None
+        spec = self._spec_of_extra(owner, name)
+        place = f"{owner} {self.walk.pinned[owner]}"
+        told = f"{name}{spec}: {place} imports {root} ({lack.met.place}) and does not require it"
+        return Wanted(Request(name, (), spec, place), told)
+
+    def _spec_of_extra(self, owner: str, name: str) -> str:
+        """Return how a release bounds a package in the first of its extras that does."""
+        package, other = self.snapshot.package(owner), self.snapshot.package(name)
+        place = package.position.get(self.walk.pinned[owner]) if package else None
+        if package is None or other is None or place is None or (row := package.row_of(place)) < 0:
+            return ""
+        told = (one for extra in sorted(package.extras(row)) for one in package.requirements(row, extra))
+        return next((spec for one in told if one.name == name and (spec := other.spec_text(one.spec))), "")
+
+    def _other_release(self, lack: Lack) -> Wanted | None:
+        name, owner, taken = lack.library, lack.met.owner, lack.met.taken
+        who = f"{owner} {self.walk.pinned[owner]} ({lack.met.place})" if owner else lack.met.place
+        record, spans = load_record(self.matrix.folder, name), self.walk.on_record(taken, name)
+        if record and spans:
+            spec = specifier_of(list(record.versions), spans, self.walk.pinned[name])
+        else:
+            spec = self._with_module(lack)
+        if not spec:
+            return None
+        told = f"{name}{spec}: {who} imports {lack.path}, which {name} {self.walk.pinned[name]} does not have"
+        return Wanted(Request(name, (), spec, who), told, bounds=True)
+
+    def _with_module(self, lack: Lack) -> str:
+        """Return the bound below which releases have what is taken, searched for among the older ones."""
+        package = self.snapshot.package(lack.library)
+        there = package.position.get(self.walk.pinned[lack.library]) if package else None
+        if package is None or there is None:
+            return ""
+        versions = [package.versions[place] for place in range(there) if package.finals >> place & 1]
+        lacks, step = len(versions), 1
+        while lacks and not self.walk.has(lack, versions[has := max(lacks - step, 0)]):
+            lacks, step = has, step * 2
+        if not lacks:
+            return ""
+        while lacks - has > 1:
+            middle = (has + lacks) // 2
+            has, lacks = (middle, lacks) if self.walk.has(lack, versions[middle]) else (has, middle)
+        return f"<{[*versions, self.walk.pinned[lack.library]][lacks]}"
+
+
+def _newest(package: Package | None) -> str:
+    finals = package.finals if package and package.crawled else 0
+    return package.versions[finals.bit_length() - 1] if package and finals else ""
