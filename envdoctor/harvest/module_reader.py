@@ -28,8 +28,8 @@ class ModuleReader:
     fetcher: Fetcher | None
     index: str
     kept: KeptModules
+    _releases: dict[Release, ReleaseModules | None]
     _started: float = field(default_factory=monotonic)
-    _releases: dict[Release, ReleaseModules | None] = field(default_factory=dict)
     _pages: dict[str, Mapping[str, tuple[IndexFile, ...]]] = field(default_factory=dict)
 
     def release(self, name: str, version: str) -> ReleaseModules | None:
@@ -92,15 +92,20 @@ class ModuleReader:
 
 
 @contextmanager
-def module_reader(index_url: str | None, offline: bool) -> Iterator[ModuleReader]:
-    """Give a reader of the index that this machine uses; raises InputError or Unavailable."""
+def module_reader(
+    index_url: str | None, offline: bool, opened: dict[Release, ReleaseModules | None]
+) -> Iterator[ModuleReader]:
+    """Give a reader of the index that this machine uses; what it opens is `opened` from then on.
+
+    Raises InputError or Unavailable.
+    """
     from envdoctor.harvest.index_settings import read_index_settings
     from envdoctor.harvest.refresh import WAITED_FOR, fetcher_for
 
     kept = KeptModules(Path(user_folder(), "modules"))
     if offline:
-        yield ModuleReader(None, "", kept)
+        yield ModuleReader(None, "", kept, opened)
         return
     settings = read_index_settings(index_url)
     with fetcher_for(settings, WAITED_FOR) as fetcher:
-        yield ModuleReader(fetcher, settings.url, kept)
+        yield ModuleReader(fetcher, settings.url, kept, opened)

@@ -112,25 +112,34 @@ class Walk:
         return told is not None and name in told.names
 
     def _placed(self, level: Sequence[Import]) -> tuple[list[Lack], list[tuple[Import, ReleaseModules]]]:
-        """Return what no pinned package has, and the rest with the releases that should."""
-        absent, wanted = list[Lack](), list[tuple[Import, str]]()
+        """Return what fails whatever is read, and what is to be read, with the releases that have it."""
+        failing, wanted = list[Lack](), list[tuple[Import, str]]()
         for one in level:
             root = one.taken.module.partition(".")[0]
             provider = self._provider(root, one.owner)
-            if provider:
-                wanted.append((one, provider))
-            elif one.owner and root not in _SHARED and not self.is_standard(root):
-                absent.append(Lack(one))
-        named = [(one, name) for one, name in wanted if self._is_read(one, name)]
-        self.reader.open((name, self.pinned[name]) for _, name in named)
-        opened = ((one, self.reader.release(name, self.pinned[name])) for one, name in named)
-        return absent, [(one, release) for one, release in opened if release is not None]
+            if not provider:
+                failing += [Lack(one)] if self._is_absent(one, root) else []
+                continue
+            apart = one.owner and not {one.owner, provider} <= self._recorded
+            failing += [Lack(one, provider)] if apart and self.on_record(one.taken, provider) else []
+            wanted += [(one, provider)] if self._is_read(one, provider) else []
+        self.reader.open((name, self.pinned[name]) for _, name in wanted)
+        opened = ((one, self.reader.release(name, self.pinned[name])) for one, name in wanted)
+        return failing, [(one, release) for one, release in opened if release is not None]
 
     def _provider(self, root: str, owner: str) -> str:
         own = self.reader.release(owner, self.pinned[owner]) if owner else None
         if own is not None and root in own.tops:
             return owner
         return "" if self.is_standard(root) else self._providers.get(root, "")
+
+    def _is_absent(self, one: Import, root: str) -> bool:
+        """True for what a package imports that it neither has itself nor carries a copy of."""
+        if not one.owner or root in _SHARED or self.is_standard(root):
+            return False
+        release = self.reader.release(one.owner, self.pinned[one.owner])
+        ends = (f"/{root}/__init__.py", f"/{root}.py")
+        return release is not None and not any(path.endswith(ends) for path in release.files)
 
     def _is_read(self, one: Import, name: str) -> bool:
         """False for the top of a library on record, and for what such a library imports of itself."""
@@ -159,11 +168,10 @@ class Walk:
         return [*chain, *([inner] if name and release.file_of(inner) else [])]
 
     def _lacks(self, one: Import, release: ReleaseModules) -> bool:
-        """True where a release has not what is taken; what records tell of one another is left to these."""
+        """True where the files of a release have not what is taken."""
         module, name = one.taken.module, one.taken.name
         if release.name in self._recorded:
-            apart = one.owner and one.owner not in self._recorded
-            return bool(apart and self.on_record(one.taken, release.name))
+            return False
         above = module.rpartition(".")[0]
         if not release.has(module):
             return bool(above) and bool(release.file_of(above)) and not self._is_open(release, above)
@@ -180,7 +188,8 @@ class Walk:
         """Return the recorded releases that have what is taken, where the pinned one has not."""
         from packaging.version import Version
 
-        record, version = load_record(self.matrix.folder, library), Version(self.pinned[library])
+        record = load_record(self.matrix.folder, library) if library in self._recorded else None
+        version = Version(self.pinned[library])
         inner = f"{taken.module}.{taken.name}"
         spans = record and (
             record.names.get(taken.module, {}).get(taken.name)

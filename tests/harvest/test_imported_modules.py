@@ -1,0 +1,189 @@
+"""`pin` on what pinned releases import: what their own files ask for is there, in releases that have it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fake_index import FakeIndex
+
+from envdoctor.harvest.module_imports import imports_of
+from envdoctor.matrix import load_matrix
+from envdoctor.matrix.snapshot import load_snapshot
+
+
+def newest(name: str) -> str:
+    package = load_snapshot(load_matrix().folder).package(name)
+    assert package is not None
+    return package.versions[package.finals.bit_length() - 1]
+
+
+@pytest.fixture
+def einops(index: FakeIndex) -> None:
+    index.add_wheel("einops", newest("einops"), members={"einops/__init__.py": b""})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import einops",
+        "from einops import rearrange",
+        "try:\n    import einops\nexcept ImportError:\n    raise ImportError('pip install einops') from None",
+        "try:\n    import einops\nexcept ImportError:\n    print('no einops')\n    sys.exit(1)",
+    ],
+)
+def test_what_a_looked_up_package_imports_and_does_not_require_is_pinned(
+    index: FakeIndex,
+    einops: None,
+    pin,
+    text: str,
+) -> None:
+    index.add_wheel("unheard-of", "1.0", members={"unheard_of/__init__.py": text.encode()})
+    answer = pin("unheard-of")
+    assert "einops" in answer.pins
+    assert "unheard-of 1.0 imports einops (unheard_of, line" in " ".join(answer.told["notes"])
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"unheard_of/__init__.py": b"try:\n    import einops\nexcept ImportError:\n    einops = None\n"},
+        {"unheard_of/__init__.py": b"def run():\n    import einops\n"},
+        {"unheard_of/__init__.py": b"if True:\n    import einops\n"},
+        {
+            "unheard_of/__init__.py": b"from typing import TYPE_CHECKING\n",
+            "unheard_of/a.py": b"import einops",
+        },
+        {"unheard_of/__init__.py": b"import einops\n", "unheard_of/_vendor/einops/__init__.py": b""},
+        {"unheard_of/__init__.py": b"import einops\n", "einops.py": b""},
+        {"unheard_of/__init__.py": b"this is no Python\n"},
+    ],
+)
+def test_what_it_can_do_without_or_carries_itself_is_not(
+    index: FakeIndex,
+    einops: None,
+    pin,
+    members: dict[str, bytes],
+) -> None:
+    index.add_wheel("unheard-of", "1.0", members=members)
+    assert pin("unheard-of").pins == {"unheard-of": "1.0"}
+
+
+def test_an_extra_of_its_own_tells_which_releases_serve(
+    index: FakeIndex,
+    einops: None,
+    pin,
+) -> None:
+    requires = 'einops<0.7; extra == "all"'
+    index.add_wheel("unheard-of", "1.0", requires, members={"unheard_of/__init__.py": b"import einops"})
+    assert pin("unheard-of").pins["einops"].startswith("0.6")
+
+
+def test_imports_are_followed_through_modules_and_packages(
+    index: FakeIndex,
+    einops: None,
+    pin,
+    tmp_path: Path,
+) -> None:
+    index.add_wheel(
+        "unheard-of",
+        "1.0",
+        "unheard-base",
+        members={
+            "unheard_of/__init__.py": b"",
+            "unheard_of/sub/__init__.py": b"from .deep import Thing\n",
+            "unheard_of/sub/deep.py": b"from unheard_base import thing as Thing\n",
+        },
+    )
+    index.add_wheel("unheard-base", "1.0", members={"unheard_base.py": b"import einops\nthing = 1\n"})
+    code = tmp_path / "train.py"
+    code.write_text("import unheard_of\n")
+    assert "einops" not in pin("unheard-of", "--code", str(code)).pins
+    code.write_text("from unheard_of.sub import Thing\n")
+    assert "einops" in pin("unheard-of", "--code", str(code)).pins
+
+
+def test_a_module_brought_when_it_is_asked_for_runs_then(
+    index: FakeIndex,
+    einops: None,
+    pin,
+    tmp_path: Path,
+) -> None:
+    typed = b"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .deep import Thing\n"
+    lazy = typed + b"def __getattr__(name): ...\n"
+    members = {"unheard_of/__init__.py": lazy, "unheard_of/deep.py": b"import einops\nclass Thing: ...\n"}
+    index.add_wheel("unheard-of", "1.0", members=members)
+    code = tmp_path / "train.py"
+    code.write_text("from unheard_of import Thing\n")
+    assert "einops" in pin("unheard-of", "--code", str(code)).pins
+
+
+@pytest.mark.parametrize("text", ["import unheard_of.old\n", "from unheard_of import gone\n"])
+def test_a_release_that_lost_what_code_imports_is_held_back(
+    index: FakeIndex,
+    pin,
+    tmp_path: Path,
+    text: str,
+) -> None:
+    for minor in range(7):
+        there = {"unheard_of/__init__.py": b"gone = 1\n", "unheard_of/old.py": b""}
+        members = there if minor < 4 else {"unheard_of/__init__.py": b"new = 1\n"}
+        index.add_wheel("unheard-of", f"1.{minor}", members=members)
+    code = tmp_path / "train.py"
+    code.write_text(text)
+    answer = pin("unheard-of", "--code", str(code))
+    assert answer.pins["unheard-of"] == "1.3"
+    assert "train.py, line 1 imports unheard_of." in " ".join(answer.told["notes"])
+
+
+def test_a_looked_up_package_gets_a_recorded_library_that_has_what_it_imports(index: FakeIndex, pin) -> None:
+    members = {"unheard_of/__init__.py": b"from transformers import AdamW\n"}
+    index.add_wheel("unheard-of", "1.0", "transformers", members=members)
+    assert pin("unheard-of").pins["transformers"].startswith("4.")
+
+
+def test_what_is_looked_up_stays_where_code_holds_another_release_back(
+    index: FakeIndex,
+    pin,
+    tmp_path: Path,
+) -> None:
+    index.add_wheel("unheard-of", "1.0", "transformers", "unheard-base")
+    index.add_wheel("unheard-base", "1.0", "unheard-root")
+    index.add_wheel("unheard-root", "1.0")
+    code = tmp_path / "train.py"
+    code.write_text("from transformers import AdamW\n")
+    answer = pin("unheard-of", "--code", str(code))
+    assert answer.pins["transformers"].startswith("4.")
+    assert answer.pins["unheard-root"] == "1.0"
+    assert answer.code == 0
+
+
+def test_what_was_read_serves_again_without_a_network(index: FakeIndex, einops: None, pin) -> None:
+    index.add_wheel("unheard-of", "1.0", members={"unheard_of/__init__.py": b"import einops"})
+    first = pin("unheard-of")
+    asked = len(index.requests)
+    assert pin("unheard-of", "--offline").pins == first.pins
+    assert len(index.requests) == asked
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "open_"),
+    [
+        (b"import a.b\nimport c as d\nfrom e import f as g\n", {"a", "d", "g"}, False),
+        (
+            b"def f(): ...\nclass C: ...\nx, (y, *z) = 1, (2, 3)\nw: int = 1\n",
+            {"f", "C", "x", "y", "z", "w"},
+            False,
+        ),
+        (b"try:\n    import a\nexcept ImportError:\n    b = 1\n", {"a", "b"}, False),
+        (b"with open('x') as h:\n    k = 1\nfor i in ():\n    j = 1\n", {"h", "k", "i", "j"}, False),
+        (b"if (n := 1):\n    pass\n", set(), False),
+        (b"from .a import *\n", {"*"}, True),
+        (b"globals().update({})\n", set(), True),
+        (b"def __getattr__(name): ...\n", {"__getattr__"}, True),
+    ],
+)
+def test_the_names_of_a_module(text: bytes, names: set[str], open_: bool) -> None:
+    told = imports_of("pkg.mod", False, text)
+    assert told is not None
+    assert (set(told.names), told.open_) == (names, open_)
