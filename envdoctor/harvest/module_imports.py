@@ -1,10 +1,10 @@
-"""What a module imports whenever it is imported, and which names it has then, by its syntax alone."""
+"""What a module imports and asks for whenever it is imported, and which names it has, by its syntax alone."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from envdoctor.python_source import parse_python
@@ -24,25 +24,30 @@ class Taken(NamedTuple):
 
 
 class ModuleImports(NamedTuple):
-    """`taken` runs whenever the module does; `names` are those that it binds.
+    """`taken` runs whenever the module does; `used` are names of what it took that it asks for then.
 
-    A name has the module where it stands, where it is only brought when it is asked for. `open_`: there may
+    `names` are those that it binds.
+
+    One has the module where it stands, where it is only brought when it is asked for. `open_`: there may
     be names beside these.
     """
 
     taken: tuple[Taken, ...]
     names: dict[str, str]
     open_: bool
+    used: tuple[Taken, ...] = ()
 
     def as_json(self) -> list[Any]:
         """Return the parts as lists."""
-        return [list(map(list, self.taken)), self.names, self.open_]
+        return [list(map(list, self.taken)), self.names, self.open_, list(map(list, self.used))]
 
 
 def parse_kept(told: list[Any]) -> ModuleImports:
     """Return what `as_json` wrote; raises TypeError or ValueError for what it did not write."""
-    taken, names, open_ = told
-    return ModuleImports(tuple(Taken(*one) for one in taken), dict(names), bool(open_))
+    taken, names, open_, used = told
+    return ModuleImports(
+        tuple(Taken(*one) for one in taken), dict(names), bool(open_), tuple(Taken(*one) for one in used)
+    )
 
 
 def imports_of(module: str, package: bool, source: bytes) -> ModuleImports | None:
@@ -59,8 +64,10 @@ def imports_of(module: str, package: bool, source: bytes) -> ModuleImports | Non
             lazily = _source_of(node, here) if typed and isinstance(node, ast.ImportFrom) else ""
             if not typed or lazily:
                 bound.setdefault(name, lazily)
-    taken = tuple(one for node in _unguarded(body) for one in _taken(node, here))
-    return ModuleImports(taken, bound, stars or _MADE_UP.search(source) is not None)
+    nodes = [node for node in _unguarded(body) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    taken = tuple(one for node in nodes for one in _taken(node, here))
+    used = dict.fromkeys(_used(body))
+    return ModuleImports(taken, bound, stars or _MADE_UP.search(source) is not None, tuple(used))
 
 
 def top_imports(source: str) -> Iterator[Taken]:
@@ -70,7 +77,7 @@ def top_imports(source: str) -> Iterator[Taken]:
     except SyntaxError:
         return
     for node in _unguarded(body):
-        if not (isinstance(node, ast.ImportFrom) and node.level):
+        if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level):
             yield from _taken(node, [])
 
 
@@ -112,13 +119,13 @@ def _bound(node: ast.stmt) -> Iterator[str]:
                     yield one.target.id
 
 
-def _unguarded(body: Iterable[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Yield the imports that run whenever the module does, and whose failure is the module's."""
+def _unguarded(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements that run whenever the module does, and whose failure is the module's."""
     for node in body:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
+        if isinstance(node, (ast.Try, ast.With)):
+            yield from () if _is_guarding(node) else _unguarded(node.body)
+        elif not isinstance(node, ast.If):
             yield node
-        elif isinstance(node, (ast.Try, ast.With)) and not _is_guarding(node):
-            yield from _unguarded(node.body)
 
 
 def _is_guarding(node: ast.Try | ast.With) -> bool:
@@ -134,6 +141,58 @@ def _fails(body: list[ast.stmt]) -> bool:
     if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
         return ast.unparse(last.value.func) in _ENDING
     return isinstance(last, ast.Raise)
+
+
+def _used(body: Sequence[ast.stmt]) -> Iterator[Taken]:
+    """Yield the names of imported modules that are asked for while the module runs, outside of functions."""
+    bound = dict[str, str]()
+    late = any(isinstance(one, ast.ImportFrom) and one.module == "__future__" for one in body[:8])
+    for node in _unguarded(body):
+        if isinstance(node, ast.Import):
+            bound |= {o.asname or o.name.partition(".")[0]: o.name if o.asname else "" for o in node.names}
+            continue
+        for one in _running(node, late):
+            path = _dotted(one)
+            module = bound.get(path[0])
+            if module is not None and len(path) > 1:
+                path = [*module.split("."), *path[1:]] if module else path
+                first = module.count(".") + 1 if module else 1
+                yield from (
+                    Taken(one.lineno, ".".join(path[:end]), path[end]) for end in range(first, len(path))
+                )
+
+
+def _running(node: ast.AST, late: bool) -> Iterator[ast.Attribute]:
+    """Yield the attributes that a statement asks for as it runs; `late`: annotations are not evaluated."""
+    inner: list[ast.AST | None]
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            arguments = [*node.args.args, *node.args.posonlyargs, *node.args.kwonlyargs]
+            told = [] if late else [*(one.annotation for one in arguments), node.returns]
+            inner = [*node.decorator_list, *node.args.defaults, *node.args.kw_defaults, *told]
+        case ast.ClassDef():
+            inner = [*node.decorator_list, *node.bases, *_unguarded(node.body)]
+        case ast.AnnAssign():
+            inner = [node.value, None if late else node.annotation]
+        case ast.Attribute():
+            yield node
+            inner = [] if _dotted(node)[0] else [node.value]
+        case ast.IfExp() | ast.BoolOp() | ast.Lambda() | ast.If() | ast.For() | ast.While():
+            inner = []
+        case _:
+            inner = list(ast.iter_child_nodes(node))
+    for one in inner:
+        if one is not None:
+            yield from _running(one, late)
+
+
+def _dotted(node: ast.expr) -> list[str]:
+    """Return the parts of a dotted name; the first is "" for one of something else."""
+    parts = list[str]()
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return [node.id if isinstance(node, ast.Name) else "", *reversed(parts)]
 
 
 def _taken(node: ast.Import | ast.ImportFrom, here: list[str]) -> Iterator[Taken]:

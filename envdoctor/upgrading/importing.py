@@ -33,6 +33,8 @@ class Import(NamedTuple):
     taken: Taken
     owner: str
     place: str
+    used: bool = False
+    """True for a name of an imported module that is only asked for."""
 
 
 class Lack(NamedTuple):
@@ -135,7 +137,7 @@ class Walk:
 
     def _is_absent(self, one: Import, root: str) -> bool:
         """True for what a package imports that it neither has itself nor carries a copy of."""
-        if not one.owner or root in _SHARED or self.is_standard(root):
+        if one.used or not one.owner or root in _SHARED or self.is_standard(root):
             return False
         release = self.reader.release(one.owner, self.pinned[one.owner])
         ends = (f"/{root}/__init__.py", f"/{root}.py")
@@ -144,6 +146,8 @@ class Walk:
     def _is_read(self, one: Import, name: str) -> bool:
         """False for the top of a library on record, and for what such a library imports of itself."""
         recorded = name in self._recorded
+        if one.used:
+            return not recorded and one.owner != name and "." not in one.taken.module
         return not recorded or (one.owner != name and bool(one.taken.name or "." in one.taken.module))
 
     def _missing(self, placed: Sequence[tuple[Import, ReleaseModules]]) -> Iterator[Lack]:
@@ -158,6 +162,8 @@ class Walk:
 
     def _run_by(self, one: Import, release: ReleaseModules) -> list[str]:
         """Return the modules of a release that an import runs."""
+        if one.used:
+            return []
         module, name = one.taken.module, one.taken.name
         parts = module.split(".")
         if release.name in self._recorded:
@@ -209,8 +215,11 @@ class Walk:
                     continue
                 self._seen.add((release.name, module))
                 told = release.told.get(module)
+                place = f"{module}, line"
                 for taken in told.taken if told else ():
-                    yield Import(taken, release.name, f"{module}, line {taken.line}")
+                    yield Import(taken, release.name, f"{place} {taken.line}")
+                for taken in told.used if told else ():
+                    yield Import(taken, release.name, f"{place} {taken.line}", used=True)
             told = release.told.get(one.taken.module)
             lazily = told.names.get(one.taken.name, "") if told and release.name not in self._recorded else ""
             if lazily:

@@ -187,3 +187,40 @@ def test_the_names_of_a_module(text: bytes, names: set[str], open_: bool) -> Non
     told = imports_of("pkg.mod", False, text)
     assert told is not None
     assert (set(told.names), told.open_) == (names, open_)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "KIND = np.float",
+        "class Model:\n    kind = [np.float]",
+        "def run(kind=np.float): ...",
+        "@np.float\ndef run(): ...",
+        "class Model(np.float): ...",
+    ],
+)
+def test_a_name_that_a_module_asks_for_as_it_runs_holds_its_library_back(
+    index: FakeIndex, pin, text: str
+) -> None:
+    members = {"unheard_of/__init__.py": f"import numpy as np\n{text}\n".encode()}
+    index.add_wheel("unheard-of", "1.0", "numpy", members=members)
+    answer = pin("unheard-of")
+    assert int(answer.pins["numpy"].split(".")[1]) < 24
+    assert "unheard-of 1.0 (unheard_of, line" in " ".join(answer.told["notes"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def run():\n    return np.float",
+        "KIND = np.float if hasattr(np, 'float') else float",
+        "if hasattr(np, 'float'):\n    KIND = np.float",
+        "try:\n    KIND = np.float\nexcept AttributeError:\n    KIND = float",
+        "KIND = lambda: np.float",
+        "def run():\n    kind: np.float",
+    ],
+)
+def test_a_name_that_is_asked_for_later_or_with_care_does_not(index: FakeIndex, pin, text: str) -> None:
+    members = {"unheard_of/__init__.py": f"import numpy as np\n{text}\n".encode()}
+    index.add_wheel("unheard-of", "1.0", "numpy", members=members)
+    assert int(pin("unheard-of").pins["numpy"].split(".")[0]) > 1
