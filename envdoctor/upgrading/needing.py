@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 
+from packaging.version import Version
+
 from envdoctor.matrix import Matrix
 from envdoctor.matrix.interface_ranges import specifier_of
 from envdoctor.matrix.interface_records import load_record
@@ -14,7 +16,10 @@ from envdoctor.rules.standard_modules import is_in_python
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.goal import Goal
 from envdoctor.solve.requests import Request
+from envdoctor.specifiers import SpecifierSet
+from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.importing import Import, Lack, Walk
+from envdoctor.upgrading.paths import is_open
 from envdoctor.upgrading.sources import find_files, python_of, read_text
 from envdoctor.values import NamedTuple
 
@@ -104,10 +109,26 @@ class _Remedies:
             spec = specifier_of(list(record.versions), spans, self.walk.pinned[name])
         else:
             spec = self._with_module(lack)
-        if not spec:
+        newest = self._of_its_day(owner, name) if owner else ""
+        if not spec or (newest and not SpecifierSet(spec).contains(newest)):
+            return None
+        here = Move(Version(self.walk.pinned[name]))
+        if record and spans and not newest and is_open(record, f"{taken.module}.{taken.name}", here):
             return None
         told = f"{name}{spec}: {who} imports {lack.path}, which {name} {self.walk.pinned[name]} does not have"
         return Wanted(Request(name, (), spec, who), told, bounds=True)
+
+    def _of_its_day(self, owner: str, name: str) -> str:
+        """Return the newest release of a package when an owner's came out; "" where no day is told.
+
+        What that lacked as well everybody would have missed: then it is not missed.
+        """
+        importer, package = self.snapshot.package(owner), self.snapshot.package(name)
+        place = importer.position.get(self.walk.pinned[owner]) if importer else None
+        day = importer.days[place] if importer and place is not None else 0
+        out = [p for p, told in enumerate(package.days) if told <= day] if package and day else []
+        finals = [p for p in out if package and package.finals >> p & 1]
+        return package.versions[finals[-1]] if package and finals else ""
 
     def _with_module(self, lack: Lack) -> str:
         """Return the bound below which releases have what is taken, searched for among the older ones."""
