@@ -1,4 +1,5 @@
-"""Peaks of transformers' Trainer on rows with images, as `tests/memory/points/images.json` holds them.
+"""Peaks of transformers' Trainer by a whole config.json, on rows with images or without, as
+`tests/memory/points/images.json` holds them.
 
     python3 benchmarks/measured_images.py CASE.json       one run: its peaks in GiB, as a line of JSON
 
@@ -9,6 +10,7 @@ cuts images up. "frozen" keeps the tower, and what leads to the decoder, out of 
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -18,6 +20,7 @@ from typing import Any
 
 from measured_runs import GIB, adapters, arguments, dtype_of
 
+SLICES = Path(__file__).resolve().parents[1] / "envdoctor" / "memory" / "slice_child.py"
 IMAGE = 5
 """The token that stands for a part of an image."""
 TOWERS = ("visual", "vision_tower", "vision_model", "multi_modal_projector", "connector")
@@ -38,17 +41,27 @@ def main(case: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps({**case, **found}) + "\n")
 
 
+def sliced() -> Any:
+    """Return what a trace is made by, which knows the class that trains a config; its folder stays unread."""
+    spec = importlib.util.spec_from_file_location("slice_child", SLICES)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def built(case: dict[str, Any], device: str) -> Any:
     """Return the model of random weights, what is frozen frozen, adapters on it where wanted."""
     import torch
     from peft import get_peft_model
-    from transformers import AutoConfig, AutoModelForImageTextToText
+    from transformers import AutoConfig
 
-    settings = dict(case["config"])
-    config = AutoConfig.for_model(settings.pop("model_type"), **{**settings, "image_token_id": IMAGE})
+    slices = sliced()
+    settings = {**slices.unmarked(case["config"]), **({"image_token_id": IMAGE} if case["images"] else {})}
+    config = AutoConfig.for_model(settings.pop("model_type"), **settings)
     config.use_cache = config.get_text_config().use_cache = False
     with torch.device(device):
-        model = AutoModelForImageTextToText.from_config(config, dtype=dtype_of(case))
+        model = slices.class_of(config).from_config(config, dtype=dtype_of(case))
     if case["method"] == "qlora":
         model = quantised(model, case)
     if case.get("frozen"):
@@ -111,7 +124,7 @@ def row_of(case: dict[str, Any]) -> dict[str, Any]:
     import torch
 
     number, (height, width) = case["images"], case["pixels"]
-    tokens, kind = tokens_of(case), case["config"]["model_type"]
+    tokens, kind = tokens_of(case) if number else 0, case["config"]["model_type"]
     words = torch.randint(10, 1900, (case["seq"],))
     if number * (tokens + 1) + 1 > case["seq"]:
         raise ValueError(f"{number} times {tokens} tokens of images in {case['seq']}")
@@ -131,7 +144,7 @@ def row_of(case: dict[str, Any]) -> dict[str, Any]:
     row["pixel_values"] = torch.randn(number, 3, height, width)
     if kind in ("gemma3", "paligemma"):
         row["token_type_ids"] = seen
-    if kind == "mistral3":
+    if kind in ("mistral3", "lighton_ocr"):
         row["image_sizes"] = torch.tensor([(height, width)] * number)
     return row
 

@@ -5,6 +5,8 @@
 CASES is a list of cases of `measured_runs.py`, or of `measured_images.py` where one tells "pixels". One that
 says "squeezed": S is run again on growing segments with S times what it allocated as all that torch may
 reserve. One that holds a job for `slice_child.py` as "traced" is traced before it is run, and that kept.
+One that holds a "request" is a trial of a chosen profile, as `profiles.py` plans them, and torch may reserve its
+"budget_bytes". A case waits until the card has its "gib" (as far as --room goes).
 FOLDER holds what pip put into folders of their own: what all read in `common`, a release of TRL in
 `trl-1.3.0`, and in `old` what those before 1.0 read. A run that fails leaves the end of what it said.
 """
@@ -23,7 +25,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from profiles import GIB, Room
+
 HERE = Path(__file__).resolve().parent
+TRIAL = HERE.parent / "envdoctor" / "profile" / "trial.py"
+LIMITED = """
+import runpy, sys, torch
+limit = int(sys.argv.pop(1)) / torch.cuda.get_device_properties(0).total_memory
+torch.cuda.set_per_process_memory_fraction(min(1.0, limit))
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""Runs a file with so many bytes of the card as all that torch may reserve."""
 CHILD = HERE.parent / "envdoctor" / "memory" / "slice_child.py"
 SAID = 160
 """Signs of an error that are printed; RESULTS holds ten times as many."""
@@ -39,8 +52,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=450)
     parser.add_argument("--slots", type=int, default=6)
     parser.add_argument("--sites", type=Path, default=Path("/tmp/sites"))
+    parser.add_argument("--room", type=int, default=125)
     args = parser.parse_args()
     deadline, lock, found = time.monotonic() + args.seconds, threading.Lock(), []
+    room = Room(args.room)
 
     def note(told: dict[str, Any]) -> None:
         with lock:
@@ -49,7 +64,8 @@ def main() -> None:
             print(line(told), flush=True)
 
     def go(case: dict[str, Any]) -> None:
-        told = run(case, args.sites, deadline)
+        with room.hold(int(case.get("gib", 0))):
+            told = run(case, args.sites, deadline)
         note(told)
         if "squeezed" in case and "peak_allocated_gib" in told:
             limit = case["squeezed"] * told["peak_allocated_gib"]
@@ -60,20 +76,40 @@ def main() -> None:
         list(pool.map(go, json.loads(args.cases.read_text())))
 
 
+def trial(case: dict[str, Any], sites: Path, deadline: float) -> dict[str, Any]:
+    """Return the case with what a trial of its profile took, within its budget."""
+    environment = {**surroundings(case, sites), **case["environment"]}
+    began, asked = time.monotonic(), json.dumps(case["request"])
+    command = ["-c", LIMITED, str(case["budget_bytes"]), str(TRIAL), asked]
+    done = child(command, environment, deadline - began)
+    _, marker, rest = done.stdout.partition("TRIAL ")
+    told = json.JSONDecoder().raw_decode(rest)[0] if marker else {"error": done.stderr[-10 * SAID :]}
+    peaks = {f"peak_{kind}_gib": told[f"{kind}_bytes"] / GIB for kind in ("allocated", "reserved") if marker}
+    kept = {key: value for key, value in case.items() if key != "request"}
+    return {**kept, **peaks, "told": told, "seconds": round(time.monotonic() - began, 1), **failure(told)}
+
+
+def failure(told: dict[str, Any]) -> dict[str, Any]:
+    """Return a trial's error, where it has one."""
+    return {"error": told["error"]} if told.get("error") else {}
+
+
 def run(case: dict[str, Any], sites: Path, deadline: float) -> dict[str, Any]:
     """Return the case with its peaks, or with the error that it ended in."""
     left = deadline - time.monotonic()
     if left < LEAST_S:
         return {**case, "error": "no time left"}
+    if "request" in case:
+        try:
+            return trial(case, sites, deadline)
+        except subprocess.TimeoutExpired:
+            return {"id": case["id"], "error": "no time left"}
     script = HERE / ("measured_images.py" if "pixels" in case else "measured_runs.py")
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "case.json")
         file.write_text(json.dumps(case))
-        environment = {
-            **os.environ, "PYTHONPATH": path_of(case, sites), "OMP_NUM_THREADS": "2", "TMPDIR": folder,
-            "HF_HUB_OFFLINE": "1", "HF_HOME": folder, "TOKENIZERS_PARALLELISM": "false",
-        }  # fmt: skip
+        environment = {**surroundings(case, sites), "TMPDIR": folder, "HF_HOME": folder}
         traced: dict[str, Any] = {}
         try:
             if "traced" in case:
@@ -96,9 +132,17 @@ def child(
     )
 
 
+def surroundings(case: dict[str, Any], sites: Path) -> dict[str, str]:
+    """Return the variables of a case's Python."""
+    return {
+        **os.environ, "PYTHONPATH": path_of(case, sites), "OMP_NUM_THREADS": "2",
+        "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false",
+    }  # fmt: skip
+
+
 def path_of(case: dict[str, Any], sites: Path) -> str:
     """Return where the case's Python looks for packages before its own."""
-    release = str(case.get("trl", ""))
+    release = str(case.get("trl") or "")
     names = [f"trl-{release}"] if release else []
     names += ["old"] if release.startswith("0.") else []
     return os.pathsep.join(str(sites / name) for name in (*names, "common"))

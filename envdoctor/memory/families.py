@@ -151,6 +151,8 @@ def depth_of(config: Mapping[str, Any]) -> int | None:
     told = [value for key in STACKS if isinstance(value := config.get(key), int)]
     listed = first(config, LAYER_BY_LAYER)
     counted = first(config, ALIASES["num_hidden_layers"]) or max(told, default=0)
+    if isinstance(pairs := config.get("num_layers"), int) and 2 * pairs == counted:
+        counted = pairs  # LongCat's layers hold two of all, and each is counted beside
     return counted or (len(listed) if isinstance(listed, (list, str)) else None)
 
 

@@ -22,7 +22,7 @@ from envdoctor.memory.families import (
     first,
     unfit_numbers,
 )
-from envdoctor.memory.parts import completed, seeing_model
+from envdoctor.memory.parts import completed, seeing_model, writing_part
 from envdoctor.memory.shape import Experts, LatentAttention, ModelShape
 from envdoctor.memory.vision import parse_vision
 from envdoctor.values import replace
@@ -51,8 +51,8 @@ def read_config(source: str | Path) -> Mapping[str, Any]:
 def parse_shape(config: Mapping[str, Any], where: str) -> ModelShape:
     """Return the shape that a config describes; raises InputError `where: key: what is wrong`."""
     whole = config = completed(config)
-    nested = config.get("text_config")
-    if isinstance(nested, Mapping) and first(config, ALIASES["num_hidden_layers"]) is None:
+    nested = writing_part(config)
+    if nested is not None and first(config, ALIASES["num_hidden_layers"]) is None:
         config = nested
     model_type = config.get("model_type")
     if not isinstance(model_type, str):
@@ -108,6 +108,7 @@ def _sketched(config: Mapping[str, Any]) -> Mapping[str, Any]:
         usual["num_hidden_layers"] = told
     given = {key: first(config, ALIASES[key]) for key in (*usual, "intermediate_size")}
     sizes = {key: value for key, value in given.items() if isinstance(value, int) and value > 0}
+    sizes |= {"num_hidden_layers": told} if told else {}
     width = 4 * int(sizes.get("hidden_size", usual["hidden_size"]))
     dropped = {"moe_layer_freq", *EXPERTS, *ALIASES["num_key_value_heads"], *unfit_numbers(config)}
     kept = {key: value for key, value in config.items() if key not in dropped}

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from envdoctor.memory.families import depth_of
+
 if TYPE_CHECKING:
     from envdoctor.matrix import tables
 
+STACKED = ("encoder", "decoder")
 _OF_THE_WHOLE = frozenset({"vision_config", "quantization_config", "tie_word_embeddings", "model_type"})
 
 
@@ -37,6 +40,20 @@ def tower_of(config: Mapping[str, Any]) -> tables.TowerRow | None:
     told, whole = config.get("vision_config"), seeing_model(config)
     kind = str(told.get("model_type")) if isinstance(told, Mapping) else ""
     return _towers().get(kind) or (_towers().get(whole.tower) if whole else None)
+
+
+def writing_part(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the part of a config that tells the layers of what writes, or None where the whole tells them.
+
+    Of an encoder and a decoder, each told as a part, that is the deeper.
+    """
+    told = [part for key in ("text_config", *STACKED) if isinstance(part := config.get(key), Mapping)]
+    return max(told, key=lambda part: depth_of(part) or 0) if told else None
+
+
+def unlike_stacks(config: Mapping[str, Any]) -> bool:
+    """Tell whether a config's encoder and decoder, each told as a part, are of unlike depths."""
+    return len({depth_of(part) for key in STACKED if isinstance(part := config.get(key), Mapping)}) > 1
 
 
 @cache

@@ -28,13 +28,26 @@ def tracker(torch: Any) -> Any:
             self.live = 0
             self.peak = 0
             self.seen: Any = weakref.WeakSet()
+            self.shares = 0  # experts that a loop goes through
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            out = func(*args, **(kwargs or {}))
+            if func is torch.ops.aten.nonzero.default:
+                out = self.routed(args[0])
+            elif func is torch.ops.aten._local_scalar_dense.default and self.shares:
+                return 0  # any expert: they are alike
+            else:
+                out = func(*args, **(kwargs or {}))
             for one in tree_iter(out):
                 if isinstance(one, torch.Tensor):
                     self.add(one)
             return out
+
+        def routed(self, told: Any) -> Any:
+            """Which experts are hit, and which tokens go to one: all, and as many as to any other."""
+            if told.dim() == 1:
+                self.shares = told.numel()
+            rows = -(-told.numel() // (self.shares if told.dim() > 1 and self.shares else 1))
+            return torch.zeros((rows, told.dim()), dtype=torch.int64, device=told.device)
 
         def add(self, tensor: Any) -> None:
             storage = tensor.untyped_storage()
@@ -144,14 +157,14 @@ LAYER_BY_LAYER = ("layer_types", "layers_block_type", "hybrid_override_pattern")
 
 
 def configure(job: dict[str, Any], layers: int) -> Any:
-    """Return the configuration of a model of that many layers; of its text part, where it has several."""
+    """Return the configuration of a model of that many layers, of its text part or in each of its stacks."""
     from transformers import AutoConfig
 
     settings = unmarked(job["config"])
     kind = settings.pop("model_type")
-    text = settings.get("text_config")
-    if isinstance(text, dict) and "hidden_size" not in settings:
-        settings["text_config"] = shallow(text, layers)
+    parts = [key for key in ("text_config", "encoder", "decoder") if isinstance(settings.get(key), dict)]
+    if parts and "hidden_size" not in settings:
+        settings |= {key: shallow(settings[key], layers) for key in parts}
     else:
         settings = shallow(settings, layers)
     config = AutoConfig.for_model(kind, **settings)

@@ -16,6 +16,7 @@ from envdoctor.memory.analytic import predict
 from envdoctor.memory.constants import Constants
 from envdoctor.memory.families import LAYER_BY_LAYER, STACKS, depth_of
 from envdoctor.memory.optimizer import find_optimizer, state_bytes
+from envdoctor.memory.parts import unlike_stacks, writing_part
 from envdoctor.memory.run import Component, Prediction, TrainingRun
 from envdoctor.memory.stepping import step_bytes
 from envdoctor.values import NamedTuple, dataclass, replace
@@ -68,11 +69,13 @@ PERIODS = (
 def rhythm(config: Mapping[str, Any]) -> tuple[int, int]:
     """After how many layers their kinds begin to repeat, and after how many they do, by what the config says.
 
-    Layers that never repeat are (0, all of them), and so are stacks of unlike depths.
+    Layers that never repeat are (0, all of them), and so are stacks of unlike depths, and a model whose last
+    layers read keys and values that others made.
     """
     lead, period = int(config.get("first_k_dense_replace") or config.get("moe_layer_start_index") or 0), 1
     depth = depth_of(config) or 0
-    if len({config[key] for key in STACKS if isinstance(config.get(key), int)}) > 1:
+    unlike = len({config[key] for key in STACKS if isinstance(config.get(key), int)}) > 1
+    if unlike or config.get("num_kv_shared_layers"):
         return 0, depth
     for key in PERIODS:
         if isinstance(told := config.get(key), int) and told > 0:
@@ -100,8 +103,10 @@ def depths_of(run: TrainingRun, config: Mapping[str, Any]) -> tuple[int, int]:
     shape = run.shape
     first_expert = 1 + (shape.experts.first_dense if shape.experts else 0)
     if not shape.known:
-        text = config.get("text_config")
-        lead, period = rhythm(text if isinstance(text, Mapping) and "hidden_size" not in config else config)
+        text = writing_part(config)
+        lead, period = rhythm(text if text is not None and "hidden_size" not in config else config)
+        if unlike_stacks(config):
+            lead, period = 0, shape.layers
         irregular = period == shape.layers
         return (period - 1, period) if irregular else (lead + period, lead + 2 * period)
     if shape.windowed_layers and shape.windowed_layers < shape.layers and run.seq > shape.window:
