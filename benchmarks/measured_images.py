@@ -44,7 +44,8 @@ def main(case: dict[str, Any]) -> None:
 def sliced() -> Any:
     """Return what a trace is made by, which knows the class that trains a config; its folder stays unread."""
     spec = importlib.util.spec_from_file_location("slice_child", SLICES)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

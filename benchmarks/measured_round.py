@@ -5,8 +5,8 @@
 CASES is a list of cases of `measured_runs.py`, or of `measured_images.py` where one tells "pixels". One that
 says "squeezed": S is run again on growing segments with S times what it allocated as all that torch may
 reserve. One that holds a job for `slice_child.py` as "traced" is traced before it is run, and that kept.
-One that holds a "request" is a trial of a chosen profile, as `profiles.py` plans them, and torch may reserve its
-"budget_bytes". A case waits until the card has its "gib" (as far as --room goes).
+One that holds a "request" is a trial of a chosen profile, as `profiles.py` plans them, and torch may reserve
+its "budget_bytes". A case waits until the card has its "gib" (as far as --room goes).
 FOLDER holds what pip put into folders of their own: what all read in `common`, a release of TRL in
 `trl-1.3.0`, and in `old` what those before 1.0 read. A run that fails leaves the end of what it said.
 """

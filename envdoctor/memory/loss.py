@@ -9,6 +9,7 @@ from envdoctor.memory.linears import linear
 from envdoctor.memory.recipes import PLAIN, Recipe
 from envdoctor.memory.scoring import (
     ENTROPY_ROWS,
+    changed,
     checkpointed,
     divergence,
     head_of,
@@ -136,17 +137,7 @@ def full_loss(tape: Tape, s: Settings, shape: ModelShape, upcast: bool, scored: 
         hidden = answers
     logits = linear(tape, s, hidden, head_of(shape, s), outer=True)
     tape.drop(hidden)
-    if shape.scaled_logits:
-        scaled = tape.op(logits.numel, logits.width, (logits,))
-        tape.drop(logits)
-        logits = scaled
-    if shape.softcap:
-        for saves in (False, True, False):
-            capped = tape.op(logits.numel, logits.width, (logits,))
-            if saves:
-                tape.save_result(capped)
-            tape.drop(logits)
-            logits = capped
+    logits = changed(tape, shape, logits)
     full = tape.op(logits.numel, 4, (logits,)) if upcast and logits.width != 4 else logits
     if full is logits:
         logits.refs += 1

@@ -71,8 +71,9 @@ def beside_reference(
     height = stream + cached + max(cost.forward - cost.cached for cost in costs)
     if run.teacher:
         return idle + height
-    if cached:  # all copies are there until the head's product is
+    if cached:  # all copies are there until the head's product is, and what is made of it
         logits = rounded(s.tokens * shape.vocab // s.tp * s.compute)
+        logits *= 2 if shape.scaled_logits or shape.softcap else 1
         copy = rounded(shape.vocab // s.tp * shape.hidden * s.compute)
         aside = (run.recipe.aside + run.recipe.held) * _scores_of(run)
         height = aside + max(height, stream + cached + copy + logits)

@@ -27,6 +27,18 @@ def normed(tape: Tape, s: Settings, shape: ModelShape) -> Tensor:
     return hidden
 
 
+def changed(tape: Tape, shape: ModelShape, logits: Tensor) -> Tensor:
+    """What the model makes of its head's result: scaled, or capped; takes over the hold on `logits`."""
+    saves = (False,) * shape.scaled_logits + ((False, True, False) if shape.softcap else ())
+    for saved in saves:
+        result = tape.op(logits.numel, logits.width, (logits,))
+        if saved:
+            tape.save_result(result)
+        tape.drop(logits)
+        logits = result
+    return logits
+
+
 def labelled(tape: Tape, shape: ModelShape, hidden: Tensor, scored: int) -> Tensor:
     """The rows that have a label, gathered by index; takes over the hold on `hidden`."""
     positions = tape.new(2 * scored, 8)
@@ -86,7 +98,7 @@ def logprobs(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, scored:
     rows.size = 0
     tape.record(rows, (hidden,), (hidden,))
     tape.drop(hidden)
-    logits = linear(tape, s, rows, head_of(shape, s), outer=True)
+    logits = changed(tape, shape, linear(tape, s, rows, head_of(shape, s), outer=True))
     full = tape.op(logits.numel, 4, (logits,)) if logits.width != 4 else logits
     if full is not logits:
         tape.drop(logits)
@@ -192,6 +204,7 @@ def divergence(tape: Tape, s: Settings, shape: ModelShape, recipe: Recipe, score
     hidden = normed(tape, s, shape)
     low = linear(tape, s, hidden, head_of(shape, s), outer=True)
     tape.drop(hidden)
+    low = changed(tape, shape, low)
     logits = tape.op(low.numel, 4, (low,)) if low.width != 4 else low
     if logits is not low:
         tape.drop(low)
