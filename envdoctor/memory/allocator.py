@@ -88,7 +88,8 @@ def replayed_bound(
     """
     named = _named(run, churn)
     strewn = _strewn(run) if run.expandable_segments else 0
-    moved = named + (strewn if run.expandable_segments else _between(run, churn)) + _worked_on(run)
+    between = strewn if run.expandable_segments else max(_between(run, churn), _widest(run, allocated))
+    moved = named + between + _worked_on(run)
     grows = run.expandable_segments and run.parallel != "fsdp" and not run.uneven
     seen = (SIGHTED_QUANTISED if run.method == "qlora" else SIGHTED) if run.images else 0
     whole = run.recipe.generates or run.recipe.chunk_tokens or run.recipe.loss in ("score", "value")
@@ -149,6 +150,14 @@ def _between(run: TrainingRun, churn: Churn) -> int:
         return 0
     capped = run.scored * run.shape.vocab * settings_of(run).compute if run.shape.softcap else 0
     return max(churn.logits if run.grad_ckpt and run.grad_accum > 2 else 0, capped)
+
+
+def _widest(run: TrainingRun, allocated: int) -> int:
+    """Bytes of the widest block of a layer where that is more than the margin covers: one that finds its place
+    taken. Of long rows on few layers (32k tokens, Liger's loss) one of four runs reserved so much more."""
+    s = settings_of(run)
+    widest = s.tokens * run.shape.ffn // s.tp * s.compute
+    return widest if widest > MARGIN * allocated and not run.shape.experts else 0
 
 
 def _worked_on(run: TrainingRun) -> int:

@@ -47,6 +47,8 @@ TOUCHED = -1
 FEW, MANY = 12, 40
 """Blocks that lie free at most, and requests at least, where it is looked up whether all lay so before: of
 more blocks nearly each state is new, and fewer requests are served as soon."""
+SOME = 40
+"""Blocks that lie free at most, where it is looked up which of them requests can come to."""
 
 
 class Led(NamedTuple):
@@ -77,12 +79,21 @@ class Part(NamedTuple):
     total: int
     led: dict[Hashable, Led]
     widths: dict[float, Requests]
+    leasts: dict[float, float]
 
     def requests(self, widened: float) -> Requests:
         """Return the large requests, those from `WIDE` on so many times as large."""
         found = self.widths.get(widened)
         if found is None:
             found = self.widths[widened] = requests_of(self.events, widened)
+        return found
+
+    def least(self, widened: float) -> float:
+        """Return the least block that serves any of them."""
+        found = self.leasts.get(widened)
+        if found is None:
+            asked = [least for _, least, _ in self.requests(widened) if least]
+            found = self.leasts[widened] = min(asked, default=inf)
         return found
 
 
@@ -134,7 +145,7 @@ class Script:
         given = tuple(slot for slot in gone if slot not in taken)
         kept = tuple(taken.difference(gone))
         total = sum(whole_of(size) for _, size in large if size)
-        return Part(tuple(large), given, kept, tuple(own.items()), live, most, total, {}, {})
+        return Part(tuple(large), given, kept, tuple(own.items()), live, most, total, {}, {}, {})
 
 
 @lru_cache(maxsize=512)
@@ -313,8 +324,9 @@ class CachingAllocator:
             blocks[slot] = share
         if self.settled:
             return
-        free = self._large
-        if limited or len(free) > FEW or len(part.events) < MANY:
+        few = not limited and len(part.events) >= MANY and len(self._large) <= SOME
+        free = self._within_reach(part, blocks) if few else self._large
+        if not few or len(free) > FEW:
             self._serve(part.requests(self._widened), blocks)
             return
         near = [(block & PLACE, block >> PLACES, n) for n, block in enumerate(free)]
@@ -328,13 +340,30 @@ class CachingAllocator:
         state = type(self), self._widened, len(free), tuple(told), end == self._bottom
         marks = [place for place, _, _ in near]
         led = part.led.get(state)
+        idle = [] if len(free) == len(self._large) else list(set(self._large).difference(free))
         if led is None:
-            part.led[state] = self._lead(part, blocks, marks)
+            part.led[state] = self._lead(part, blocks, marks, idle)
         else:
-            self._follow(led, blocks, marks)
+            self._follow(led, blocks, marks, idle)
 
-    def _lead(self, part: Part, blocks: list[Block], marks: list[int]) -> Led:
-        """Serve large requests, and return where that leads from those places."""
+    def _within_reach(self, part: Part, blocks: list[Block]) -> list[Block]:
+        """Return what lies free and may serve a request, or be joined with what is given back."""
+        free = self._large
+        if len(free) <= FEW:
+            return free
+        ends = set[int]()
+        for slot in part.given:
+            place = blocks[slot] & PLACE
+            ends.update((place, place + (blocks[slot] >> PLACES)))
+        fits = part.least(self._widened)
+        return [
+            block
+            for block in free
+            if block >= fits or block & PLACE in ends or (block & PLACE) + (block >> PLACES) in ends
+        ]
+
+    def _lead(self, part: Part, blocks: list[Block], marks: list[int], idle: list[Block]) -> Led:
+        """Serve large requests, and return where that leads from those places, but for what stays `idle`."""
         extent = self._extent()
         self._serve(part.requests(self._widened), blocks)
         taken, marks = self._taken(extent, marks)
@@ -344,17 +373,22 @@ class CachingAllocator:
             return n, block - marks[n]
 
         held = tuple((slot, *told(blocks[slot])) for slot in part.kept)
-        return Led(taken, tuple(map(told, self._large)), held)
+        free = [block for block in self._large if block not in idle] if idle else self._large
+        return Led(taken, tuple(map(told, free)), held)
 
-    def _follow(self, led: Led, blocks: list[Block], marks: list[int]) -> None:
+    def _follow(self, led: Led, blocks: list[Block], marks: list[int], idle: list[Block]) -> None:
         """Do as was done before, from these places."""
         marks = self._take_as(led.taken, marks)
         free = self._large
         free[:] = [block + marks[n] for n, block in led.free]
+        if idle:
+            free += idle
+            free.sort()
         self._starting = {block & PLACE: block for block in free}
         self._ending = {(block & PLACE) + (block >> PLACES): block for block in free}
         for slot, n, block in led.held:
             blocks[slot] = block + marks[n]
+        self._used_as(led.taken)
 
     def _extent(self) -> tuple[int, ...]:
         """How far what is taken of the card reaches."""
@@ -373,6 +407,9 @@ class CachingAllocator:
             self._wholes[self._bottom] = whole
             marks.insert(0, self._bottom)
         return marks
+
+    def _used_as(self, taken: tuple[int, ...]) -> None:
+        """Note what is in use after it."""
 
     def _segment(self, size: int) -> Block:
         whole = whole_of(size)

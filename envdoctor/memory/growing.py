@@ -47,8 +47,10 @@ class GrowingAllocator(CachingAllocator):
         bottom = self._bottom
         self._bottom = bottom + taken[0]
         self._reach(bottom + taken[1])
-        self._use(self._lives + taken[2], self._lives + taken[3])
         return [*marks, bottom]
+
+    def _used_as(self, taken: tuple[int, ...]) -> None:
+        self._use(self._lives + taken[2], self._lives + taken[3])
 
     def _reach(self, place: int) -> None:
         self._highest = max(self._highest, place)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sys
 import weakref
 from collections.abc import Iterator
@@ -114,8 +115,8 @@ def cuda_ways(torch: Any, amp: str) -> Iterator[None]:
     def attention(q: Any, k: Any, v: Any, attn_mask: Any = None, *args: Any, **kwargs: Any) -> Any:
         if amp != "none":
             q, k, v = (t.to(getattr(torch, amp)) for t in (q, k, v))
-        same = q.shape[-1] == v.shape[-1] <= 256 and (kwargs.get("enable_gqa") or q.shape[1] == k.shape[1])
-        if attn_mask is None and same and q.dtype != torch.float32:
+        known = q.shape[-1] <= 256 and (kwargs.get("enable_gqa") or q.shape[1] == k.shape[1])
+        if attn_mask is None and known and q.dtype != torch.float32:
             return flash.apply(q, k, v)
         return plain_attention(q, k, v, attn_mask, *args, **kwargs)
 
@@ -133,7 +134,7 @@ def flash_function(torch: Any) -> Any:
     class Flash(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
         def forward(ctx: Any, q: Any, k: Any, v: Any) -> Any:
-            out = torch.empty_like(q)
+            out = q.new_empty((*q.shape[:-1], v.shape[-1]))  # values may be narrower
             ctx.save_for_backward(q, k, v, out, torch.empty(q.shape[:3], dtype=torch.float32))
             return out
 
@@ -403,12 +404,13 @@ def trace(torch: Any, job: dict[str, Any], layers: int) -> dict[str, int]:
 def inventory(model: Any) -> dict[str, int]:
     """Bytes of all parameters, tied ones once, and how many elements are trained.
 
-    A tower that no image went through has neither gradients nor states.
+    What no token went through, a tower or experts of images, has neither gradients nor states; an expert of
+    which there are like ones has them, whichever were hit here.
     """
     own = {id(p): p for p in model.parameters()}.values()
-    decoder = model.get_decoder() if hasattr(model, "get_decoder") else None
-    inside = {id(p) for p in (decoder or model).parameters()}
-    trained = [p for p in own if p.requires_grad and (p.grad is not None or id(p) in inside)]
+    kinds = {id(p): re.sub(r"\d+", "#", name) for name, p in model.named_parameters()}
+    reached = {kinds[id(p)] for p in own if p.grad is not None}
+    trained = [p for p in own if p.requires_grad and kinds[id(p)] in reached]
     return {
         "weights": sum(p.numel() * p.element_size() for p in own),
         "trained": sum(p.numel() for p in trained),

@@ -53,10 +53,14 @@ class Slices(NamedTuple):
         if "backward_loss" in self.deep:
             heights.append(self.extended("backward_loss", layers))
         reached = "backward_layers" if "backward_layers" in self.deep else "backward_end"
-        for mark in ("live_after_loss", "live_after_layers" if reached == "backward_layers" else "live_end"):
-            if mark in self.deep:
-                above = self.shallow[reached] - self.shallow[mark]
-                heights.append(self.extended(mark, layers) + above)
+        last = "live_after_layers" if reached == "backward_layers" else "live_end"
+        marks = [mark for mark in ("live_after_loss", last) if mark in self.deep]
+        for mark in marks:
+            above = self.shallow[reached] - self.shallow[mark]
+            heights.append(self.extended(mark, layers) + above)
+        if marks:  # a kind of layer that the shallower one has not
+            above = self.deep[reached] - max(self.deep[mark] for mark in marks)
+            heights.append(max(self.extended(mark, layers) for mark in marks) + above)
         return max(heights)
 
 
