@@ -153,8 +153,10 @@ def _between(run: TrainingRun, churn: Churn) -> int:
 
 
 def _widest(run: TrainingRun, allocated: int) -> int:
-    """Bytes of the widest block of a layer where that is more than the margin covers: one that finds its place
-    taken. Of long rows on few layers (32k tokens, Liger's loss) one of four runs reserved so much more."""
+    """Bytes of a layer's widest block where the margin does not cover it: one may find its place taken.
+
+    Of five runs of long rows on few layers (24k and 32k tokens, Liger's loss) two reserved so much more.
+    """
     s = settings_of(run)
     widest = s.tokens * run.shape.ffn // s.tp * s.compute
     return widest if widest > MARGIN * allocated and not run.shape.experts else 0
