@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 from packaging.version import Version
 
@@ -253,6 +253,7 @@ class TorchPair:
     soft: bool = False
 
 
+@lru_cache(maxsize=256)
 def pairs_of(matrix: Matrix, package: str) -> tuple[TorchPair, ...]:
     """Return the pairs of a package, oldest first; empty when none is recorded."""
     if package == "xformers":

@@ -78,14 +78,21 @@ def _plainly_satisfies(version: Version, specifier: str) -> bool | None:
     """Compare a released version with clauses of plain numbers, for which packaging's rules are these."""
     if version.is_prerelease or version.is_postrelease or version.local or version.epoch:
         return None
-    clauses = [_CLAUSE.fullmatch(clause) for clause in specifier.split(",")]
-    if not all(clauses):
+    clauses = _plain_clauses(specifier)
+    if clauses is None:
         return None
     release = _without_zeros(version.release)
-    return all(_COMPARED[clause[1]](release, _numbers(clause[2])) for clause in clauses if clause)
+    return all(compare(release, bound) for compare, bound in clauses)
 
 
 @cache
+def _plain_clauses(specifier: str) -> tuple[tuple[Callable[..., bool], tuple[int, ...]], ...] | None:
+    clauses = [_CLAUSE.fullmatch(clause) for clause in specifier.split(",")]
+    if not all(clauses):
+        return None
+    return tuple((_COMPARED[clause[1]], _numbers(clause[2])) for clause in clauses if clause)
+
+
 def _numbers(text: str) -> tuple[int, ...]:
     return _without_zeros(tuple(int(part) for part in text.split(".")))
 
