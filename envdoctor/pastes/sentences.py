@@ -151,6 +151,17 @@ _LOGGED = re.compile(
     rf"[\s\[]{{0,4}}(?:{_OF_A_PROCESS}\s{{0,4}})?[\s\[]{{0,4}}(?:WARN(?:ING)?|INFO|DEBUG|[IW]\d{{4}})\b"
 )
 _OF_PROGRAM = re.compile(r"\w(?:Warning|WARNING): |^\s{0,8}(?:\d{1,3}%\||/|[A-Z]:\\)")
+_WARNS = re.compile(
+    r"(?i)^\W{0,8}(?:[\w.]{1,40}[: -]{1,3})?\[?warn(?:ing)?\b|\b(?:no effect|(?:is|are|be) ignored)\b"
+)
+"""A line that a program goes on after."""
+_VALUE = re.compile(
+    r"(?i)^\W{0,6}[\w./() -]{1,40}[:=]\s{0,8}\W?(?:not (?:found|installed|detected|seen)|missing)\W{0,3}$"
+)
+"""What a report of a machine has of a thing that it lacks."""
+_QUOTED_CODE = re.compile(
+    r"(?i)^\W{0,4}please\b|^\s*(?:raise|assert|except|def|class|if|elif|return|import|from|self\.)\b"
+)
 _SPEAKS = re.compile(r"(?i)\s*(?:i|we|my|our|hi|hello|hey)\b[ ,]")
 """How a person begins a sentence that may hold a colon."""
 _WORDS, _SHARE = 6, 0.6
@@ -210,7 +221,7 @@ def troubled_lines(paste: Paste, lines: Sequence[str], sights: Sequence[Sight]) 
     if said is None:
         return []
     pattern = row_pattern(said.pattern)
-    lines = ["" if _LABELLED.match(line) else line for line in lines]
+    lines = ["" if _LABELLED.match(line) or _VALUE.match(line) else line for line in lines]
     return [one for one in told_lines(paste, lines) if pattern.search(without_soundness(one[1]))]
 
 
@@ -258,13 +269,33 @@ def _reporting(lines: Sequence[str], told: Iterable[tuple[int, str]]) -> Iterato
     titled = lines[0].startswith("#")
     if _ASKING_TITLE.match(lines[0]) or not (titled or _is_post(lines)):
         return  # a log without a title holds no words of a person
-    form = _is_form(lines)
+    form, told = _is_form(lines), list(told)
     for index, line in told:
         if not (line.startswith("# ") or _is_a_persons(line)):
             continue
-        clauses = (one.strip("#*>- ") for one in _CLAUSE.split(without_soundness(line)))
-        if form or any(_reports(one) for one in clauses):
+        if form or any(_reports(one) for one in _clauses(line)):
             yield index, line
+    last = max((index for index, line in enumerate(lines) if line.strip()), default=0)
+    if not titled and _is_brief(lines):
+        yield from (one for one in told if one[0] == last and _is_terse(one[1]))
+
+
+def _clauses(line: str) -> Iterator[str]:
+    return (one.strip("#*>- ") for one in _CLAUSE.split(without_soundness(line)))
+
+
+def _is_brief(lines: Sequence[str]) -> bool:
+    return sum(bool(line.strip()) for line in lines) <= _POST
+
+
+def _is_terse(line: str) -> bool:
+    """True for words of trouble that a brief text ends in, in whatever form: a remark, a bare message.
+
+    What may come, is over, is asked or warned of is none, and no value of a label.
+    """
+    if any(one.search(line) for one in (_OF_PROGRAM, _WARNS, _QUOTED_CODE, _VALUE)) or is_generated(line):
+        return False
+    return not any(_SUPPOSED.search(one) or OVER.search(one) for one in _clauses(line))
 
 
 def _is_post(lines: Sequence[str]) -> bool:
@@ -299,12 +330,12 @@ def _reports(clause: str) -> bool:
 
 def told_lines(paste: Paste, lines: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Yield what a person may have written: a title, sentences, and what no reader has understood."""
-    left = {index for index, _ in paste.loose()}
+    left, brief = {index for index, _ in paste.loose()}, _is_brief(lines)
     for index, line in enumerate(lines):
         title = index == 0 and line.startswith("# ")
         if _PIN.match(line) or _LOGGED.match(line):
             continue
-        if title or index in left or (index < HEAD and is_sentence(line, titled=False)):
+        if title or brief or index in left or (index < HEAD and is_sentence(line, titled=False)):
             yield index, line
 
 

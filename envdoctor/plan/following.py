@@ -10,7 +10,16 @@ from collections.abc import Mapping, Sequence
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import install_commands
-from envdoctor.facts import NOT_TOLD, Distribution, DriverVersion, Facts, Observed
+from envdoctor.facts import (
+    NOT_TOLD,
+    REPORTED,
+    TOLD_CAUSE,
+    TOLD_WAY,
+    Distribution,
+    DriverVersion,
+    Facts,
+    Observed,
+)
 from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.findings import Certainty, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix
@@ -24,6 +33,8 @@ from envdoctor.target.stack import stack_of
 from envdoctor.values import replace
 
 APPLIED = "applied"
+_OF_THE_FAILURE = (REPORTED, TOLD_CAUSE, TOLD_WAY)
+"""How notes begin that tell of what failed before."""
 
 
 def apply_changes(
@@ -57,7 +68,10 @@ def apply_changes(
         driver = replace(
             driver, version=moved, user_version=moved if together else driver.user_version, cuda=NOT_TOLD
         )
-    return replace(facts, environment=changed, driver=driver, symptoms=(), errors=(), verdicts=())
+    notes = tuple(note for note in facts.notes if not note.startswith(_OF_THE_FAILURE))
+    return replace(
+        facts, environment=changed, driver=driver, symptoms=(), errors=(), verdicts=(), notes=notes
+    )
 
 
 def new_findings(before: Sequence[Finding], facts: Facts, matrix: Matrix) -> tuple[Finding, ...]:
