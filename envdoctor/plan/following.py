@@ -166,6 +166,11 @@ def _reached(specifier: str) -> str:
     return ".".join((*head, str(int(last) - 1))) if operator == "<" and last != "0" else version
 
 
+def _exactly(specifier: str, version: str | None) -> str:
+    """Return the pin of the release that was solved for: others of the range may not suit what stays."""
+    return f"=={version.partition('+')[0]}" if version else specifier
+
+
 class _Followed:
     """The remedies of one diagnosis, each followed in thought before it is offered."""
 
@@ -235,4 +240,5 @@ class _Followed:
         }
         others = [f"{n} {old} to {new}" for n, (old, new) in found.changes.items() if n not in remedy.pins]
         more = f" What depends on it moves along: {', '.join(others)}." if others else ""
-        return self._told(replace(remedy, text=remedy.text + more, commands=found.commands), told)
+        pins = {name: _exactly(spec, found.versions.get(name)) for name, spec in remedy.pins.items()}
+        return self._told(replace(remedy, text=remedy.text + more, commands=found.commands, pins=pins), told)

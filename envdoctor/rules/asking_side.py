@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from packaging.version import Version
@@ -9,11 +10,12 @@ from packaging.version import Version
 from envdoctor.commands import commands, install_commands
 from envdoctor.facts import Frame
 from envdoctor.findings import Remedy
-from envdoctor.matrix.interface_records import Record, Spans, load_record
-from envdoctor.rules.asked import Wanted, module_of
+from envdoctor.matrix.interface_records import Record, Spans, load_record, recorded_libraries
+from envdoctor.rules.asked import module_of
 from envdoctor.rules.calendar import askers_after, askers_before, day_of
 from envdoctor.rules.generations import asking_package, told_release, users_of
 from envdoctor.rules.interface_lookup import Missing, record_of, specifier_for
+from envdoctor.rules.pairs import pair_remedies
 from envdoctor.rules.rows import already_met
 from envdoctor.rules.view import View
 
@@ -29,10 +31,12 @@ _OFTEN = (
 )
 
 
-def who_asks_in_words(view: View, wanted: Wanted, library: str) -> str:
-    """Say who asks, as far as the traceback tells."""
-    frame = wanted.asker
+def who_asks_in_words(view: View, missing: Missing) -> str:
+    """Say who asks, as far as the traceback or the listed releases tell."""
+    frame, library = missing.wanted.asker, missing.library
     if frame is None:
+        if asking := ", ".join(told_release(view, one.library) for one in _listed_askers(view, missing)):
+            return f"What is listed asks for it: {asking}."
         users = ", ".join(told_release(view, name) for name in users_of(view, library)[:_NAMED])
         return "Whatever asks for it was written for those releases" + (f": {users}, say." if users else ".")
     record = asking_library(view, frame)
@@ -72,7 +76,10 @@ def asking_library(view: View, frame: Frame) -> Record | None:
 
 def other_side(view: View, missing: Missing) -> Iterator[Remedy]:
     """Offer the releases of the importing library that do without what is missed."""
-    dated = True
+    dated, built = True, _built_for(view, missing)
+    if built:
+        yield from built
+        return
     for record in _askers(view, missing) if missing.module else ():
         asking = record.imports.get(missing.module, {})
         spans = (
@@ -81,15 +88,15 @@ def other_side(view: View, missing: Missing) -> Iterator[Remedy]:
         told = view.version(record.library)
         if spans and told is not None and not record.has(spans, told):
             continue  # another asks: the release that is here does not
-        asks_still = bool(spans) and max(last for _, last in spans) == len(record.versions) - 1
+        asks_still = bool(spans) and _last(spans) == len(record.versions) - 1
         if asks_still and turn_to(view, missing) == "Downgrade":
             dated = False
             name = missing.name or missing.module
             text = f"{record.library}, up to its last release that was read, asks for {name}: uninstall it"
             yield Remedy(f"{text} where nothing needs it.", commands("pip uninstall -y {}", record.library))
-        for without in releases_without(record.versions, spans):
+        for without in _nearest_first(record, told, releases_without(record.versions, spans)):
             if already_met(view, pins := {record.library: without}) or (
-                not dated and _is_long_ago(view, record, without, spans)
+                not dated and _is_long_ago(view, record, without, str(told or record.versions[_last(spans)]))
             ):
                 continue
             dated = False
@@ -101,10 +108,29 @@ def other_side(view: View, missing: Missing) -> Iterator[Remedy]:
         yield from _other_time(view, missing)
 
 
-def _is_long_ago(view: View, record: Record, without: str, spans: Spans) -> bool:
-    """True where the releases from before the first that asks are of another time than the last that does."""
-    last = record.versions[max(last for _, last in spans)]
-    days = [day_of(view, record.library, version) for version in (without.removeprefix("<"), last)]
+def _built_for(view: View, missing: Missing) -> list[Remedy]:
+    """Return the releases of a listed asker that are built for the torch which lacks what it asks for."""
+    asking = _listed_askers(view, missing) if missing.library == "torch" else ()
+    ways = (remedy for record in asking for remedy in pair_remedies(view, record.library))
+    return [remedy for remedy in ways if "torch" not in remedy.pins]
+
+
+def _last(spans: Spans) -> int:
+    return max(last for _, last in spans)
+
+
+def _nearest_first(record: Record, told: Version | None, ranges: Iterator[str]) -> Sequence[str]:
+    """Return the ranges of releases without it in the order of how far they are from the one that is told."""
+    if told is None:
+        return tuple(ranges)
+    here = bisect_left(record.versions, told, key=Version)
+    bounds = {one: record.versions.index(one.lstrip("<>=")) for one in ranges}
+    return sorted(bounds, key=lambda one: abs(bounds[one] - here))
+
+
+def _is_long_ago(view: View, record: Record, without: str, here: str) -> bool:
+    """True where the releases from before the first that asks are of another time than the one that does."""
+    days = [day_of(view, record.library, version) for version in (without.removeprefix("<"), here)]
     return days[0] is not None and days[1] is not None and days[1] - days[0] > _NEAR
 
 
@@ -137,6 +163,11 @@ def _other_time(view: View, missing: Missing) -> Iterator[Remedy]:
         yield Remedy(text, install_commands(pins), pins)
 
 
+def moves_others(view: View, missing: Missing) -> bool:
+    """True where all that is built for torch would move with it, and one package alone asks for its news."""
+    return missing.library == "torch" and bool(_listed_askers(view, missing))
+
+
 def _who_asks(view: View, missing: Missing) -> str:
     """Return the package that asks: by the traceback, else what is listed, uses the library and may."""
     if missing.wanted.asker is not None:
@@ -164,19 +195,39 @@ def is_own_code(view: View, missing: Missing) -> bool:
 
 
 def _askers(view: View, missing: Missing) -> Iterator[Record]:
-    """Yield the library that a traceback shows asking; without one those listed, or the usual ones."""
+    """Yield the library that a traceback shows asking; without one those listed whose release asks for it.
+
+    Where none of these is known to, those listed that may, or the usual ones.
+    """
     frame = missing.wanted.asker
     if frame is not None and module_of(frame):
         record = asking_library(view, frame)
         names = [record.library] if record else []
     else:
         listed = [name for name in view.facts.environment.distributions if name != missing.library]
+        if asking := _listed_askers(view, missing):
+            yield from asking
+            return
         usual = [name for name in _OFTEN if name in listed] if set(listed) - {"torch"} else list(_OFTEN)
         names = list(dict.fromkeys((*users_of(view, missing.library), *usual)))
     for name in names[:_ASKING]:
         record = load_record(view.matrix.folder, name)
         if record is not None and name != missing.library:
             yield record
+
+
+def _listed_askers(view: View, missing: Missing) -> list[Record]:
+    """Return the records of the listed packages whose release asks for what is missed."""
+    names = (name for name in view.facts.environment.distributions if name != missing.library)
+    return [record for name in names if (record := _record_that_asks(view, missing, name))]
+
+
+def _record_that_asks(view: View, missing: Missing, name: str) -> Record | None:
+    """Return the record of a package whose listed release asks for what is missed; None for another."""
+    told = view.version(name) if name in recorded_libraries(view.matrix.folder) else None
+    record = load_record(view.matrix.folder, name) if told else None
+    spans = record.imports.get(missing.module, {}).get(missing.name) if record and missing.name else None
+    return record if record and told and spans and record.has(spans, told) else None
 
 
 def releases_without(versions: Sequence[str], spans: Spans) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from packaging.version import Version
@@ -10,15 +10,16 @@ from packaging.version import Version
 from envdoctor import lazy_re as re
 from envdoctor.commands import install_commands, pip_install
 from envdoctor.facts import REPORTED, ErrorSeen, Symptom
+from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.calendar import askers_after, has_newer, is_recorded, package_facts
 from envdoctor.rules.generations import asking_package
 from envdoctor.rules.interface_lookup import distribution_of
-from envdoctor.rules.ranges import parse_version
+from envdoctor.rules.ranges import parse_version, version_satisfies
 from envdoctor.rules.view import View
-from envdoctor.values import dataclass
+from envdoctor.values import dataclass, replace
 
 ID = "RELEASE-BLAMED"
 _FAILING = (
@@ -100,11 +101,37 @@ def blamed_finding(view: View, error: ErrorSeen) -> Finding | None:
             Evidence("error", error.text, error.source),
             *(Evidence(b.symptom.id, b.symptom.text[:200], b.symptom.source) for b in blames),
         ),
-        remedies=tuple(remedy for blame in blames for remedy in _remedies(view, blame, error)),
+        remedies=_remedies_of_all(view, blames, error),
         certainty=Certainty.LIKELY if paired else Certainty.UNCERTAIN,
         explains=tuple(dict.fromkeys((*error.symptoms, *(b.symptom.id for b in blames if paired)))),
         prior=0.8 if paired else 0.45,
     )
+
+
+def with_working(view: View, findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings; errors about a package of which the text tells what worked, with that release."""
+    worked = [blame for blame in compared(view) if _release(view, blame.name, blame.working)]
+    return [_or_as_before(finding, worked) for finding in findings] if worked else list(findings)
+
+
+def _or_as_before(finding: Finding, worked: Sequence[Blame]) -> Finding:
+    if finding.id == ID or finding.severity is not Severity.ERROR or not finding.explains:
+        return finding
+    more = [
+        _pinned(
+            blame.name, f"=={blame.working}", f"Or go back to the {blame.name} that the text says worked."
+        )
+        for blame in worked
+        if _is_about(finding, blame.name)
+        and not any(remedy.pins.get(blame.name) == f"=={blame.working}" for remedy in finding.remedies)
+    ]
+    return replace(finding, remedies=(*finding.remedies, *more)) if more else finding
+
+
+def _is_about(finding: Finding, name: str) -> bool:
+    """True where a finding names a package, whatever stands between the parts of its name."""
+    said = normalise(f"{finding.summary} {' '.join(name for r in finding.remedies for name in r.pins)}")
+    return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", said) is not None
 
 
 def compared(view: View) -> tuple[Blame, ...]:
@@ -232,6 +259,28 @@ def _release(view: View, name: str, version: str) -> str:
     newest = Version(package.versions[-1])
     coming = newest < told and told.major <= newest.major + 1
     return version if known or coming or told.is_prerelease else ""
+
+
+def _remedies_of_all(view: View, blames: Sequence[Blame], error: ErrorSeen) -> tuple[Remedy, ...]:
+    """Return the ways out; where one blamed release asks for another of the next, that is the first."""
+    pairs = ((one, other) for one in blames for other in blames if one is not other and not one.working)
+    asked = [(way, one, other) for one, other in pairs for way in _as_asked(view, one, other)]
+    told = {name for _, one, other in asked for name in (one.name, other.name)}
+    first = (way for way, _, _ in asked)
+    return (*first, *(way for b in blames if b.name not in told for way in _remedies(view, b, error)))
+
+
+def _as_asked(view: View, blame: Blame, other: Blame) -> Iterator[Remedy]:
+    """Offer the releases of a blamed package that the release blamed beside it asks for in its metadata."""
+    package, told = package_facts(view, blame.name), parse_version(blame.failing)
+    asker = package_facts(view, other.name)
+    place = asker.position.get(other.failing, -1) if asker else -1
+    row = asker.row_of(place) if asker and place >= 0 else -1
+    wanted = asker.requirements(row, "") if asker and package and told and row >= 0 else ()
+    for spec in {package.spec_text(one.spec) for one in wanted if package and one.name == blame.name}:
+        if spec and told and not version_satisfies(told, spec):
+            text = f"Take the {blame.name} that {other.name} {other.failing} asks for."
+            yield _pinned(blame.name, spec, text)
 
 
 def _remedies(view: View, blame: Blame, error: ErrorSeen) -> Iterator[Remedy]:

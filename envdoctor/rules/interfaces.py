@@ -16,6 +16,7 @@ from envdoctor.rules.asked import Lack, wanted_of
 from envdoctor.rules.asking_side import (
     asks_itself,
     is_own_code,
+    moves_others,
     other_side,
     turn_to,
     update_of_asker,
@@ -102,6 +103,12 @@ def _finding(view: View, missing: Missing) -> Finding:
     shown = (Evidence(library, installed, distribution.source),) if installed and distribution else ()
     renamed, own = tuple(_renamed(view, missing)), is_own_code(view, missing)
     mixed = asks_itself(view, missing)
+    turned = Remedy(
+        f"{turn_to(view, missing)} {library} to a release that has it.", install_commands(pins), pins
+    )
+    others = list(other_side(view, missing))
+    if others and moves_others(view, missing):
+        turned, others[0] = others[0], turned
     if mixed and (overridden := overridden_method(missing)):
         return override_finding(view, missing, overridden)
     return Finding(
@@ -109,17 +116,15 @@ def _finding(view: View, missing: Missing) -> Finding:
         severity=Severity.ERROR,
         summary=f"{missing.what}: only {library} {_having(missing, specifier)} it; {_here(view, missing)}"
         f"{_misfit(view, missing)}",
-        cause=f"{_history(missing, specifier)} {who_asks_in_words(view, missing.wanted, library)}",
+        cause=f"{_history(missing, specifier)} {who_asks_in_words(view, missing)}",
         evidence=(*shown, Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source)),
         remedies=(
             *(_whole(view, missing) if mixed else ()),
             *(renamed if own else ()),
-            Remedy(
-                f"{turn_to(view, missing)} {library} to a release that has it.", install_commands(pins), pins
-            ),
+            turned,
             *((Remedy("Or an older one.", install_commands(older), older),) if older else ()),
             *(() if own else renamed),
-            *other_side(view, missing),
+            *others,
             update_of_asker(view, missing),
         ),
         certainty=Certainty.CERTAIN

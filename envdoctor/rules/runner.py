@@ -70,6 +70,7 @@ def run_checks(
         result, left = _run(UNEXPLAINED, lambda: _unexplained(view, end, kept, settled))
         settled.append(result)
         kept.extend(left)
+    kept = _as_before(view, kept)
     if SENTENCES in chosen:
         result, left = _run(SENTENCES, lambda: _sentences(view, kept))
         settled.append(result)
@@ -138,6 +139,15 @@ def _decisive(view: View) -> ErrorSeen | None:
     from envdoctor.rules.unexplained import decisive
 
     return decisive(view)
+
+
+def _as_before(view: View, findings: list[Finding]) -> list[Finding]:
+    """Return the findings with the way back to what the text says worked."""
+    if not any(symptom.id.startswith("SYM-TOLD-") for symptom in view.facts.symptoms):
+        return findings
+    from envdoctor.rules.blamed import with_working
+
+    return with_working(view, findings)
 
 
 def _sentences(view: View, findings: Sequence[Finding]) -> Iterable[Finding]:
