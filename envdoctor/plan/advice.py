@@ -137,6 +137,13 @@ def read_advice(remedy: Remedy) -> Advice:
     )
 
 
+def with_pins(remedy: Remedy) -> Remedy:
+    """Return a remedy that names the releases which its commands install; as it is where they name none."""
+    told = {} if remedy.pins else read_advice(remedy).pins
+    pins = {name: specifier for name, specifier in told.items() if specifier != ANY}
+    return replace(remedy, pins=pins) if pins else remedy
+
+
 def installs_plainly(remedy: Remedy) -> bool:
     """True where its commands, if any, are calls of pip that install, without any option."""
     return all(line.startswith("pip install ") and " -" not in line for line in remedy.commands)

@@ -23,7 +23,7 @@ from envdoctor.facts import (
 from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.findings import Certainty, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix
-from envdoctor.plan.advice import installs_plainly, read_advice
+from envdoctor.plan.advice import installs_plainly, read_advice, with_pins
 from envdoctor.plan.narrowing import Neighbours, is_plain
 from envdoctor.rules import RULES, run_checks
 from envdoctor.rules.view import View
@@ -185,7 +185,7 @@ class _Followed:
     def remedies(self, finding: Finding, complete: bool) -> tuple[Remedy, ...]:
         """Return the remedies that hold; with `complete` the first plain installation is made whole."""
         kept: list[Remedy] = []
-        for remedy in map(self._neighbours.narrowed, finding.remedies):
+        for remedy in map(self._neighbours.narrowed, map(with_pins, finding.remedies)):
             plain = is_plain(remedy)
             whole = self._whole(remedy) if plain and complete else None
             complete = complete and whole is None

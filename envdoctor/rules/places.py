@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from envdoctor import lazy_re as re
+from envdoctor.commands import install_commands
 from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
@@ -13,6 +14,8 @@ from envdoctor.rules.view import View
 
 ID = "CUT-OFF"
 _CALL = re.compile(r"([A-Za-z_][\w.]{0,80})\(")
+_INSTALL = re.compile(r"\bpip install ((?:'[a-z][\w-]{0,60}[<>=!~][^'\s]{1,40}' ?){1,4})")
+_NAMED = re.compile(r"'([a-z][\w-]{0,60})([<>=!~][^'\s]{1,40})'")
 _NOTHING = frozenset({"timed out", "The read operation timed out", "The operation did not complete (read)"})
 """Messages that are the same whatever failed."""
 FRAMES = 8
@@ -66,13 +69,20 @@ def _finding(
         summary=summary,
         cause=cause,
         evidence=(Evidence("error", error.text, error.source),),
-        remedies=(*map(Remedy, row.remedies), *more),
+        remedies=(*map(_as_told, row.remedies), *more),
         certainty=Certainty.UNCERTAIN,
         rows=(row.id,),
         sources=(row.source,),
         explains=error.symptoms,
         prior=0.3,
     )
+
+
+def _as_told(words: str) -> Remedy:
+    """Return a way with the releases that a `pip install` in its words names."""
+    line = _INSTALL.search(words)
+    pins = dict(_NAMED.findall(line[1])) if line else {}
+    return Remedy(words, install_commands(pins), pins)
 
 
 def _is_torn(message: str) -> bool:

@@ -22,7 +22,7 @@ def remedies_of(text: str) -> list[Remedy]:
         pytest.param(
             "diffusers==0.25.0\nhuggingface-hub==0.26.2\ntransformers==4.38.2\n"
             "ImportError: cannot import name 'cached_download' from 'huggingface_hub'",
-            *("huggingface-hub", ">=0.19.4,<0.26.0"),
+            *("huggingface-hub", "==0.25.2"),
             id="no release that another package refuses",
         ),
         pytest.param(
