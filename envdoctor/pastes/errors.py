@@ -38,6 +38,11 @@ _HALF_FRAME = re.compile(r'^\s*File "([^"\n]{1,400}\.py)",?$')
 _PYTHONS = re.compile(r"[/\\]python3?\.?\d{0,2}[/\\](?!site-packages|dist-packages)|^<frozen |^<string>")
 """A file of Python's own."""
 _ARROW = re.compile(r"^\s*-{1,8}> \d{1,7}\s(.{1,400})")
+_STATEMENT = re.compile(
+    r"\s{0,3}(?:(?:return|raise|import|from|if|elif|for|while|with|assert|yield|await|async|del|not|lambda) |"
+    r"[A-Za-z_][\w.]{0,120}(?:\[[^\]]{1,80}\])?(?:\(|(?:, ?\w{1,60}){0,6} ?[-+*/|@]?=(?!=)))"
+)
+"""How a line of code begins; text that follows a frame is told from it."""
 _NUMBERED = re.compile(r"^\s*\d{1,7}\s")
 _LINKED = re.compile(r"\[([^\[\]\n]{1,400})\]\(https?://[^()\n]{1,200}\)")
 _RAISED = re.compile(r"^((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,80})(?::[ \t]?(.{0,1000}))?$")
@@ -50,7 +55,10 @@ _QUALIFIED = re.compile(
     r"^[\s>`'\"]{0,4}((?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w{0,80}|Exception): ([A-Za-z'\"<(].{0,1000})"
 )
 """A class by its module and class name, or the plain one, at the head of a line, as Python prints it."""
-_ALONE = re.compile(rf"^((?:[A-Za-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,60}}?{_SUFFIX}): {{0,8}}$")
+_ALONE = re.compile(
+    rf"^((?:[A-Za-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,60}}?{_SUFFIX}|"
+    r"(?:[a-z_]\w{0,60}\.){2,8}[A-Z]\w{0,60}): {0,8}$"
+)
 """A class at the head of a line with nothing behind it: its message follows, or was left out."""
 _ENDS_MESSAGE = re.compile(
     r"^(?:\S{1,60}: line \d{1,5}: .{0,80})?(?:Killed|Aborted|Terminated|Segmentation fault|Bus error)"
@@ -228,7 +236,15 @@ def _traceback(lines: Sequence[str], start: int, prefix: str, header: int) -> _R
         ):
             text, last = _message(lines, index, prefix, line) if match[2] is not None else (match[1], index)
             return _Raised(match[1], text, index, last, frames, header)
+        elif frames and index == end + 1 and _is_flat(lines[end], line) and not frames[-1].code:
+            frames[-1] = replace(frames[-1], code=_quoted(line))
+            end = index
     return _cut_off(lines[header], header, end, frames)
+
+
+def _is_flat(frame: str, line: str) -> bool:
+    """True for code below a frame whose indentation the page that it was copied from has lost."""
+    return frame.startswith("File ") and bool(_STATEMENT.match(line))
 
 
 def _in_editor(lines: Sequence[str], start: int) -> _Raised | None:
@@ -341,8 +357,11 @@ def _loose(lines: Sequence[str], index: int, match: re.Match[str]) -> _Raised | 
 
 def _alone(lines: Sequence[str], index: int, kind: str) -> _Raised:
     """Return an exception whose line holds its class alone; cut off where no message follows."""
-    following = _bare(lines[index + 1], "").strip() if index + 1 < len(lines) else ""
-    if following[:1].isalnum() and not _LOGGED.match(following):
+    below = next((at for at in (index + 1, index + 2) if at < len(lines) and lines[at].strip()), index)
+    following = _bare(lines[below], "").strip() if below > index else ""
+    if below > index + 1 and "." in kind and following[:1].isupper():  # openai's own, after an empty line
+        return _Raised(kind, f"{kind}: {following}"[:600], index, below, [], index)
+    if below == index + 1 and following[:1].isalnum() and not _LOGGED.match(following):
         text, last = _message(lines, index, "", f"{kind}:")
         return _Raised(kind, text, index, last, [], index)
     return _Raised(kind, f"{kind}, without a message", index, index, [], index, cut=True)

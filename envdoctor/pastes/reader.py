@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from envdoctor import lazy_re as re
 from envdoctor.facts import (
     INSTALLING,
     NOT_JUDGED,
@@ -29,6 +30,8 @@ from envdoctor.pastes.sightings import Paste, Sighting, plain_lines
 from envdoctor.pastes.symptoms import Sight, scan
 
 _KINDS_OF_CHANGE = ("fix", "feat", "doc", "docs", "chore", "refactor", "perf", "test", "build", "ci")
+_CLASS = re.compile(r"(?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w{1,60}:(?: |$)")
+"""An exception of any name, as Python prints it: by its module."""
 _PIN = "≡"
 """How `==` stands among the signs, where `=` is an assignment."""
 SIGNS: Mapping[str, tuple[str, ...]] = {
@@ -138,7 +141,8 @@ def _sightings(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
         yield from _of_dockerfile(paste, lexicon)
     read, lines = _reader(paste), list(paste.lines)
     seen = recognised = _recognised(paste, lexicon.symptoms)
-    errors = list(read("errors", seen, needed=any(sight.pattern.fault for sight in seen)))
+    needed = any(sight.pattern.fault for sight in seen) or any(map(_CLASS.match, lines))
+    errors = list(read("errors", seen, needed=needed))
     yield from errors
     recognised = [sight for sight in recognised if not sight.pattern.fault]
     for kind in ("nvidia_smi_q", "nvidia_smi", "nvcc", "collect_env"):

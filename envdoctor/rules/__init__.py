@@ -33,6 +33,7 @@ RULES: tuple[Listed, ...] = (
     *family("minimums", "TRANSFORMERS-MINIMUM"),
     *family("modules", "MODULE-MISSING", of="symptoms"),
     *family("not_seen", "CUDA-NOT-SEEN", of="symptoms"),
+    *family("own_modules", "MODULE-HIDDEN", of="symptoms"),
     *family("refusals", "REQUIREMENT-REFUSED", of="symptoms"),
     *family("removals", "REMOVED-IN", of="symptoms"),
     *family("requirements", "REQUIREMENT-UNMET PRE-RELEASE-UNKNOWN"),

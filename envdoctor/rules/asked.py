@@ -157,7 +157,7 @@ def _keyword(symptom: Symptom, frames: tuple[Frame, ...]) -> Wanted:
             called = match[1].rpartition(".")[2]
             if owner == "__init__":
                 return Wanted(Lack.KEYWORD, symptom, keyword, owner=f"{called}.__init__", asker=frame)
-            if owner == called:
+            if owner in (called, "forward"):  # a module is called by the name of its instance
                 return Wanted(Lack.KEYWORD, symptom, keyword, owner=owner, asker=frame)
     opened = _OPENED.search(asker.code) if asker and owner == "__init__" else None
     told = f"{opened[1]}.__init__" if opened else "" if owner == "__init__" else owner

@@ -19,6 +19,7 @@ from envdoctor.matrix.interface_records import (
 )
 from envdoctor.rules.asked import Lack, Wanted
 from envdoctor.rules.calendar import standing_on_none
+from envdoctor.rules.import_chains import package_of
 from envdoctor.rules.ranges import parse_version, range_satisfies
 from envdoctor.rules.standard_modules import standard_members
 from envdoctor.rules.view import View
@@ -188,7 +189,8 @@ def _of_owners(view: View, wanted: Wanted) -> list[Missing]:
     ]
     if not any(view.facts.distribution(missing.library) for missing in found):
         found = list(_of_callers(view, wanted, alone=not found)) or found
-    found = _originals(view, found) or list(_of_bases(view, wanted)) or _of_unnamed(view, wanted)
+    found = _originals(view, found) or list(_of_bases(view, wanted))
+    found = found or list(_of_replaced(view, wanted)) or _of_unnamed(view, wanted)
     fitting = [m for m in found if view.version(m.library) and not is_contradicted(view, m)]
     if fitting:
         return fitting[:1] if len({m.library for m in fitting}) == 1 else []
@@ -288,6 +290,23 @@ def _of_callers(view: View, wanted: Wanted, *, alone: bool) -> Iterator[Missing]
             what = f"a call of {method}() {less}"
             yield Missing(record, what, spans, wanted, name=wanted.name, sure=False, handed=True)
             return
+
+
+def _of_replaced(view: View, wanted: Wanted) -> Iterator[Missing]:
+    """Yield the library that calls a method of its own with an argument which what stands in its place lacks.
+
+    A project's patched `forward`, as a rule; where the class is told, its bases tell more.
+    """
+    if wanted.lack is not Lack.KEYWORD or "." in wanted.owner or wanted.asker is None:
+        return
+    package, method = package_of(wanted.asker.file), f".{wanted.owner}"
+    record = record_of(view.matrix, package) if package and wanted.owner not in ("", "__init__") else None
+    if record is None:
+        return
+    told = (taken for name, taken in record.keywords.items() if name.endswith(method))
+    if spans := _without(record, _joined(taken.get(wanted.name, ()) for taken in told)):
+        what = f"a call of {wanted.owner}() without {wanted.name}"
+        yield Missing(record, what, spans, wanted, name=wanted.name, sure=False, handed=True)
 
 
 def _handing_less(record: Record, method: str, wanted: Wanted) -> Spans:

@@ -23,7 +23,7 @@ def overridden_method(missing: Missing) -> str:
     method = missing.wanted.owner.rpartition(".")[2]
     code = missing.wanted.asker.code if missing.wanted.asker else ""
     of_call = missing.wanted.lack in (Lack.POSITION, Lack.KEYWORD, Lack.NEEDED)
-    return method if of_call and f"self.{method}(" in code else ""
+    return method if of_call and (missing.handed or f"self.{method}(" in code) else ""
 
 
 def override_finding(view: View, missing: Missing, method: str) -> Finding:
@@ -43,10 +43,10 @@ def override_finding(view: View, missing: Missing, method: str) -> Finding:
         id="INTERFACE-MISSING",
         severity=Severity.ERROR,
         summary=f"{missing.wanted.owner}() does not take what {told} calls it with: a class that overrides"
-        f" {method} (a subclass in the code or package that runs) is incompatible with this version of"
-        f" {library}, which calls {method} {with_it}{since}",
-        cause=f"{library} calls self.{method}, and its own {method} takes that; what is called instead is the"
-        " override of a class that was written for another release.",
+        f" {method} (a subclass, or a function put in its place, in the code or package that runs) is"
+        f" incompatible with this version of {library}, which calls {method} {with_it}{since}",
+        cause=f"{library} calls its own {method}, which takes that; what is called instead is an override"
+        " that was written for another release.",
         evidence=(Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source),),
         remedies=tuple(_ways_out(view, missing, method, taking, pins)),
         certainty=Certainty.LIKELY,

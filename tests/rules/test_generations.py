@@ -149,3 +149,31 @@ def test_a_requirement_without_wheels_for_this_python_moves_whoever_requires_it(
         " (from versions: 2.6.0, 2.7.0, 2.9.0)\n"
     )["PYTHON-NO-WHEEL"]
     assert found.remedies[1].pins == {"vllm": ">=0.10.2"}
+
+
+def test_a_file_of_ones_own_that_a_package_is_given_for_a_module_is_named() -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/home/me/code.py", line 7, in <module>\n    import ray\n'
+        '  File "/usr/lib/python3.11/pdb.py", line 77, in <module>\n    import code\n'
+        '  File "/home/me/code.py", line 13, in <module>\n    from ray.rllib.agents import ppo\n'
+        "AttributeError: module 'ray._private' has no attribute 'worker'\n"
+    )
+    assert judged(text)["MODULE-HIDDEN"].summary.startswith(
+        "/home/me/code.py hides (shadows) the module code"
+    )
+    assert "MODULE-HIDDEN" not in judged(text.replace("import code", "import codeop"))
+
+
+def test_a_function_put_in_the_place_of_a_librarys_own_is_of_the_release_before_the_argument() -> None:
+    """As copied from a page that lost the indentation."""
+    found = judged(
+        "diffusers 0.21\n"
+        'File "/venv/lib/python3.9/site-packages/diffusers/models/unet_2d_blocks.py", line 2227, in forward\n'
+        "hidden_states = resnet(hidden_states, temb, scale=lora_scale)\n"
+        'File "/venv/lib/python3.9/site-packages/torch/nn/modules/module.py", line 1501, in _call_impl\n'
+        "return forward_call(*args, **kwargs)\n"
+        "TypeError: forward() got an unexpected keyword argument 'scale'\n"
+    )["INTERFACE-MISSING"]
+    assert "calls forward with scale since 0.21.0" in found.summary
+    assert found.remedies[1].pins == {"diffusers": "<0.21.0"}
