@@ -11,7 +11,7 @@ from envdoctor.memory.families import depth_of
 if TYPE_CHECKING:
     from envdoctor.matrix import tables
 
-STACKED = ("encoder", "decoder")
+STACKED = ("decoder", "encoder")
 _OF_THE_WHOLE = frozenset({"vision_config", "quantization_config", "tie_word_embeddings", "model_type"})
 
 

@@ -12,7 +12,8 @@ import pytest
 from envdoctor.cli import main
 from envdoctor.memory import slice_child
 from envdoctor.memory.model_config import parse_shape, read_config
-from envdoctor.memory.slices import rhythm
+from envdoctor.memory.run import TrainingRun
+from envdoctor.memory.slices import Slices, depths_of, rhythm
 
 HYBRID = {
     "model_type": "new_hybrid", "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 512,
@@ -34,6 +35,7 @@ HYBRID = {
         ({"num_hidden_layers": 8, "attn_layer_period": 8}, (0, 8)),
         ({"encoder_layers": 12, "decoder_layers": 12}, (0, 1)),
         ({"encoder_layers": 2, "decoder_layers": 24}, (0, 24)),
+        ({"num_hidden_layers": 12, "num_kv_shared_layers": 5}, (0, 12)),
     ],
 )
 def test_after_how_many_layers_their_kinds_repeat(config, lead_and_period):
@@ -102,6 +104,33 @@ def test_it_is_traced_or_refused_never_guessed(tmp_path: Path, capsys: Any, conf
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert main(["memory", "--model", str(tmp_path), "--gpu", "RTX 4090"]) == 3
     assert "is not known here, and a guess is no answer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("encoder", "depths"), [(12, (1, 2)), (4, (11, 12))])
+def test_an_encoder_and_a_decoder_that_are_parts_are_cut_alike(encoder: int, depths: tuple[int, int]) -> None:
+    def part(layers: int) -> dict[str, Any]:
+        return {"num_hidden_layers": layers, "hidden_size": 64, "vocab_size": 512, "num_attention_heads": 4}
+
+    config = {
+        "model_type": "new_t5",
+        "encoder": part(encoder),
+        "decoder": {**part(12), "model_type": "new_t5"},
+    }
+    shape = parse_shape(config, "it")
+    assert (shape.layers, shape.known) == (12, False)
+    run = TrainingRun(shape, "full", batch=1, seq=128)
+    assert depths_of(run, config) == depths
+
+
+def test_layers_that_hold_two_of_all_are_counted_once() -> None:
+    told = {"model_type": "new", "num_layers": 28, "num_hidden_layers": 56, "hidden_size": 64}
+    assert parse_shape(told, "it").layers == 28
+
+
+def test_a_kind_of_layer_that_the_shallower_slice_has_not_is_the_height_of_the_way_back() -> None:
+    marks = {"live_after_loss": 10, "live_after_layers": 12, "backward_end": 12}
+    deep = {**marks, "backward_layers": 200}
+    assert Slices((3, 4), {**marks, "backward_layers": 50}, deep, {}).backward(4) == 200
 
 
 def test_the_layers_of_a_pattern_are_counted(tmp_path: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from math import inf
 from types import SimpleNamespace
@@ -10,9 +11,9 @@ import pytest
 
 from envdoctor.errors import InputError
 from envdoctor.facts.quantities import MIB
-from envdoctor.memory import find_shape, predict
+from envdoctor.memory import caching, find_shape, predict
 from envdoctor.memory.caching import GRANULE, CachingAllocator, OutOfRoom
-from envdoctor.memory.growing import GrowingAllocator
+from envdoctor.memory.growing import GrowingAllocator, allocator_of
 from envdoctor.memory.replay import Replay
 from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.sharded_replay import Plays
@@ -135,6 +136,45 @@ def test_a_micro_batch_that_finds_what_it_found_before_is_counted_alike(
     assert known.reserved() == anew.reserved()
     assert known.heap.small == anew.heap.small
     assert known.closed or method == "full"
+
+
+@pytest.mark.parametrize("growing", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_known_of_a_script_is_what_playing_it_gives(
+    growing: bool, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lot = random.Random(seed)
+    scripts = [drawn(lot) for _ in range(2)]
+    before = [lot.randrange(2 * MIB, 40 * MIB) for _ in range(60)]
+
+    def played() -> tuple[int, int, tuple[int, ...]]:
+        heap = allocator_of(growing)
+        blocks = heap.take(*before)
+        heap.give(*blocks[:30:2])  # holes, of which most are too small for anything
+        for place in range(40):
+            script = scripts[place % 2]
+            found = [0] * len(script)
+            heap.play(script, found)
+            if place % 7 == 0:
+                heap.give(blocks.pop(30))
+        return heap.reserved, heap.lost, heap.free
+
+    monkeypatch.setattr(caching, "MANY", 1)
+    remembered = played()
+    monkeypatch.setattr(caching, "MANY", 10**6)
+    assert remembered == played()
+
+
+def drawn(lot: random.Random) -> tuple[tuple[int, int], ...]:
+    """Return requests of large blocks that come and go in some order; none is left."""
+    sizes = [lot.randrange(30 * MIB, 90 * MIB) // GRANULE for _ in range(20)]
+    events, live = [], list[int]()
+    for slot, size in enumerate(sizes):
+        events.append((slot, size))
+        live.append(slot)
+        if len(live) > 3:
+            events.append((live.pop(lot.randrange(4)), 0))
+    return (*events, *((slot, 0) for slot in live))
 
 
 @pytest.mark.parametrize(
