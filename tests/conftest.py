@@ -6,6 +6,7 @@ import gc
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings  # noqa: E402
 from envdoctor.fact_files import find_folder  # noqa: E402
 from envdoctor.matrix.load import read_compiled  # noqa: E402
 
+HERE = Path(__file__).parent
 _OPTIONS = {
     "gpu": "an NVIDIA GPU",
     "network": "the package index",
@@ -49,6 +51,23 @@ def pytest_configure(config: pytest.Config) -> None:
         done = subprocess.run(compile_rows, capture_output=True, text=True)
         if done.returncode:
             raise pytest.UsageError(done.stderr.strip())
+    if config.getoption("numprocesses", None) and config.args_source is config.ArgsSource.TESTPATHS:
+        _compile_tests()
+
+
+def _compile_tests() -> None:
+    """Compile a fresh checkout's tests once, two halves side by side: else each worker would compile all."""
+    if any(HERE.rglob("__pycache__/test_*.pyc")):
+        return
+    sizes = {
+        folder: sum(test.stat().st_size for test in folder.glob("test_*.py")) for folder in HERE.iterdir()
+    }
+    folders = sorted(filter(sizes.get, sizes), key=sizes.__getitem__)
+    collect = [sys.executable, "-m", "pytest", "-q", "-n0", "--collect-only", "-p", "no:cacheprovider"]
+    halves = [[*collect, *folders[half::2]] for half in range(2)]
+    children = [subprocess.Popen(half, stdout=subprocess.DEVNULL) for half in halves]
+    for child in children:
+        child.wait()
 
 
 def pytest_collection_finish() -> None:
