@@ -22,6 +22,7 @@ from envdoctor.memory import Constants, ServingRun, parse_shape, predict, read_c
 from envdoctor.memory.run import TrainingRun
 
 RECORD = Path(__file__).with_name("exact_bytes.tsv")
+SHARES = 12
 POINTS = Path(__file__).parent / "points"
 GIB = 1 << 30
 CHANGES = {
@@ -115,11 +116,12 @@ def line(place: int) -> str:
     return f"{name}\t{told(run, read_constants(load_matrix().rows(tables.MemoryRow), {}, (9, 0)))}"
 
 
-@pytest.mark.parametrize("place", range(len(RUNS)))
-def test_a_run_of_the_record_takes_the_bytes_that_it_took(place: int) -> None:
+@pytest.mark.parametrize("share", range(SHARES))
+def test_each_run_of_the_record_takes_the_bytes_that_it_took(share: int) -> None:
     recorded = RECORD.read_text().splitlines()
     assert len(recorded) == len(RUNS)
-    assert line(place) == recorded[place]
+    told = {place: line(place) for place in range(share, len(RUNS), SHARES)}
+    assert [said for place, said in told.items() if said != recorded[place]] == []
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from envdoctor.solve.requests import Asked
 
 RECORD = Path(__file__).with_name("drawn_requests.tsv")
 FILES = 160
+SHARES = 10
 NAMES = ("torch", "Flash_Attn", "vllm", "a.b", "x", "numpy", "deepspeed")
 EXTRAS = ("", "", "", "[gpu]", "[b, A_c]", "[]", " [all]")
 SPECS = (
@@ -291,9 +292,12 @@ def line(number: int) -> str:
         return f"{name}\t{said}".replace(folder, "…")
 
 
-@pytest.mark.parametrize("number", range(FILES))
-def test_a_file_is_read_as_it_was(number: int) -> None:
-    assert line(number) == RECORD.read_text(encoding="utf-8").splitlines()[number]
+@pytest.mark.parametrize("share", range(SHARES))
+def test_each_file_is_read_as_it_was(share: int) -> None:
+    recorded = RECORD.read_text(encoding="utf-8").splitlines()
+    assert len(recorded) == FILES
+    told = {number: line(number) for number in range(share, FILES, SHARES)}
+    assert [said for number, said in told.items() if said != recorded[number]] == []
 
 
 if __name__ == "__main__":
