@@ -210,15 +210,21 @@ def corrected(
         "backward": backward + lasting - twin.phases["backward"],
     }
     change["forward"] = change["loss"]
-    counted = sum(c.bytes for c in twin.components if c.name in ("weights", "adapters"))
-    whole = run.parallel in ("none", "ddp") and run.tp * run.pp == 1
-    uncounted = (
-        max(0, slices.extended("weights", layers) - counted) if whole else 0
-    )  # parts no trait tells of
-    phases = {name: size + uncounted + change.get(name, 0) for name, size in prediction.phases.items()}
+    phases = {
+        name: size + _uncounted(run, twin, slices) + change.get(name, 0)
+        for name, size in prediction.phases.items()
+    }
     peaks = {k: v for k, v in phases.items() if k != "load" or prediction.phase == "load"}
     phase = max(peaks, key=lambda name: peaks[name])
     return _moved(prediction, phases, phase, slices)
+
+
+def _uncounted(run: TrainingRun, twin: Prediction, slices: Slices) -> int:
+    """Bytes of parts that the slices hold and no trait tells of: what leads from a tower to the decoder."""
+    if run.parallel not in ("none", "ddp") or run.tp * run.pp > 1 or "weights" not in slices.deep:
+        return 0
+    counted = sum(c.bytes for c in twin.components if c.name in ("weights", "adapters"))
+    return max(0, slices.extended("weights", run.shape.layers) - counted)
 
 
 def _inventoried(
