@@ -58,9 +58,12 @@ class Walk:
     pinned: Mapping[str, str]
     is_standard: Callable[[str], bool]
     """True for the name of a module of Python's own library."""
+    own: frozenset[str] = frozenset()
+    """The names of the code's own modules and folders."""
     _seen: set[tuple[str, str]] = field(default_factory=set)
     _providers: dict[str, str] = field(default_factory=dict)
     _recorded: frozenset[str] = frozenset()
+    _tops: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Note which packages bring which modules by their names."""
@@ -80,11 +83,7 @@ class Walk:
             level = list(self._followed(placed))
             if not level or len(self._seen) > MOST:
                 break
-        unprovided = [one for one in found.values() if not one.library]
-        elsewhere = self._brought_elsewhere({one.met.taken.module.partition(".")[0] for one in unprovided})
-        return [
-            o for o in found.values() if o.library or o.met.taken.module.partition(".")[0] not in elsewhere
-        ]
+        return list(found.values())
 
     def roots_of(self, name: str) -> Iterator[Import]:
         """Yield the imports of a package's own modules, as one who has installed it would."""
@@ -133,7 +132,9 @@ class Walk:
         own = self.reader.release(owner, self.pinned[owner]) if owner else None
         if own is not None and root in own.tops:
             return owner
-        return "" if self.is_standard(root) else self._providers.get(root, "")
+        if self.is_standard(root) or (not owner and root in self.own):
+            return ""
+        return self._providers.get(root) or self._brought_elsewhere(root)
 
     def _is_absent(self, one: Import, root: str) -> bool:
         """True for what a package imports that it neither has itself nor carries a copy of."""
@@ -179,6 +180,8 @@ class Walk:
         if release.name in self._recorded:
             return False
         above = module.rpartition(".")[0]
+        if not release.has(module) and not above:
+            return not self._brought_elsewhere(module)
         if not release.has(module):
             return bool(above) and bool(release.file_of(above)) and not self._is_open(release, above)
         told = release.told.get(module)
@@ -225,10 +228,13 @@ class Walk:
             if lazily:
                 yield Import(one.taken._replace(module=lazily), release.name, one.place)
 
-    def _brought_elsewhere(self, roots: set[str]) -> set[str]:
-        """Return which of these modules some pinned package brings under another name."""
-        if not roots:
-            return set()
-        self.reader.open(self.pinned.items())
-        opened = (self.reader.release(name, version) for name, version in self.pinned.items())
-        return roots & {top for release in opened if release for top in release.tops}
+    def _brought_elsewhere(self, root: str) -> str:
+        """Return the pinned package that brings a module under another name than its own; "" for none."""
+        if root in _SHARED:
+            return ""
+        if not self._tops:
+            self.reader.open(self.pinned.items())
+            for name, version in self.pinned.items():
+                release = self.reader.release(name, version)
+                self._tops |= dict.fromkeys(release.tops if release else (), name)
+        return self._tops.get(root, "")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from pathlib import Path
 
 from packaging.version import Version
 
@@ -50,8 +51,11 @@ def wanted_by_modules(goal: Goal, answer: PinSet, matrix: Matrix, paths: Sequenc
     looked_up = [name for name, _ in answer.looked_up if name in pinned]
     asked, minor = {one.name for one in goal.requests}, goal.context.target.python_minor
     with goal.coverage.modules() as reader:
-        walk = Walk(matrix, reader, pinned, cache(lambda root: is_in_python(matrix, root, minor)))
-        imports = list(_imports(paths)) if paths else []
+        standard = cache(lambda root: is_in_python(matrix, root, minor))
+        files = find_files(paths)
+        own = frozenset(part for file in files for part in (*file.parent.parts, file.stem))
+        walk = Walk(matrix, reader, pinned, standard, own)
+        imports = list(_imports(files))
         for name in () if paths else looked_up:
             imports += walk.roots_of(name) if name in asked else ()
         remedy = _Remedies(goal, matrix, walk)
@@ -59,10 +63,10 @@ def wanted_by_modules(goal: Goal, answer: PinSet, matrix: Matrix, paths: Sequenc
     return list({one.request: one for one in found if one is not None}.values())
 
 
-def _imports(paths: Sequence[str]) -> Iterator[Import]:
+def _imports(files: Sequence[Path]) -> Iterator[Import]:
     from envdoctor.harvest.module_imports import top_imports
 
-    for path in find_files(paths):
+    for path in files:
         text = read_text(path) if path.suffix in (".py", ".ipynb") else None
         for source in python_of(path, text) if text else ():
             for taken in top_imports(source.text):
@@ -84,13 +88,14 @@ class _Remedies:
         owner, root = lack.met.owner, lack.met.taken.module.partition(".")[0]
         name = distribution_of(self.matrix, root)
         package = self.snapshot.package(name)
-        newest = _newest(package)
-        if name in self.walk.pinned or not newest or not self.walk.brings(name, newest, root):
+        spec = self._last_with(package, lambda version: self.walk.brings(name, version, root))
+        if spec is None:
             return None
-        spec = self._spec_of_extra(owner, name)
-        place = f"{owner} {self.walk.pinned[owner]}"
-        told = f"{name}{spec}: {place} imports {root} ({lack.met.place}) and does not require it"
-        return Wanted(Request(name, (), spec, place), told)
+        place, there = f"{owner} {self.walk.pinned[owner]}", name in self.walk.pinned
+        spec = spec if there else spec or self._spec_of_extra(owner, name)
+        why = f"which {name} {self.walk.pinned[name]} does not have" if there else "and does not require it"
+        told = f"{name}{spec}: {place} imports {root} ({lack.met.place}), {why}"
+        return Wanted(Request(name, (), spec, place), told, bounds=there) if spec or not there else None
 
     def _spec_of_extra(self, owner: str, name: str) -> str:
         """Return how a release bounds a package in the first of its extras that does."""
@@ -131,23 +136,27 @@ class _Remedies:
         return package.versions[finals[-1]] if package and finals else ""
 
     def _with_module(self, lack: Lack) -> str:
-        """Return the bound below which releases have what is taken, searched for among the older ones."""
-        package = self.snapshot.package(lack.library)
-        there = package.position.get(self.walk.pinned[lack.library]) if package else None
-        if package is None or there is None:
-            return ""
-        versions = [package.versions[place] for place in range(there) if package.finals >> place & 1]
-        lacks, step = len(versions), 1
-        while lacks and not self.walk.has(lack, versions[has := max(lacks - step, 0)]):
-            lacks, step = has, step * 2
+        """Return the bound below which releases have what is taken."""
+        package, pinned = self.snapshot.package(lack.library), self.walk.pinned[lack.library]
+        return self._last_with(package, lambda version: self.walk.has(lack, version), pinned) or ""
+
+    def _last_with(self, package: Package | None, has: Callable[[str], bool], before: str = "") -> str | None:
+        """Return the bound (`<2`) below which releases have something, "" where the newest has it.
+
+        None where none of those looked at has it: ever further back, then between the last two. Only older
+        releases than `before` are looked at, where that is told: it is known to lack it.
+        """
+        end = (
+            package.position.get(before, 0) if package and before else len(package.versions) if package else 0
+        )
+        places = [place for place in range(end) if package and package.finals >> place & 1]
+        versions = [*(package.versions[place] for place in places), before] if package else [before]
+        lacks, there, step = len(places), 0, 1
+        while lacks and not has(versions[there := max(lacks - step, 0)]):
+            lacks, step = there, step * 2
         if not lacks:
-            return ""
-        while lacks - has > 1:
-            middle = (has + lacks) // 2
-            has, lacks = (middle, lacks) if self.walk.has(lack, versions[middle]) else (has, middle)
-        return f"<{[*versions, self.walk.pinned[lack.library]][lacks]}"
-
-
-def _newest(package: Package | None) -> str:
-    finals = package.finals if package and package.crawled else 0
-    return package.versions[finals.bit_length() - 1] if package and finals else ""
+            return None
+        while lacks - there > 1:
+            middle = (there + lacks) // 2
+            there, lacks = (middle, lacks) if has(versions[middle]) else (there, middle)
+        return f"<{versions[lacks]}" if versions[lacks] else ""

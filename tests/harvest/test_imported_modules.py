@@ -232,3 +232,22 @@ def test_a_name_that_is_asked_for_later_or_with_care_does_not(index: FakeIndex, 
     members = {"unheard_of/__init__.py": f"import numpy as np\n{text}\n".encode()}
     index.add_wheel("unheard-of", "1.0", "numpy", members=members, uploaded=OF_OLD)
     assert int(pin("unheard-of").pins["numpy"].split(".")[0]) > 1
+
+
+def test_a_module_that_the_newest_release_lost_is_brought_by_an_older_one(
+    index: FakeIndex, pin, tmp_path: Path
+) -> None:
+    package = load_snapshot(load_matrix().folder).package("setuptools")
+    assert package is not None
+    finals = [v for place, v in enumerate(package.versions) if package.finals >> place & 1]
+    for version in finals[-30:]:
+        lost = int(version.split(".")[0]) >= 82
+        files = {"setuptools/__init__.py": b""} | ({} if lost else {"pkg_resources/__init__.py": b"x = 1"})
+        index.add_wheel("setuptools", version, members=files)
+    index.add_wheel("other-name", "1.0", members={"clap/__init__.py": b"from pkg_resources import x\n"})
+    code = tmp_path / "train.py"
+    code.write_text("import clap\n")
+    for asked in ([], ["setuptools"]):
+        answer = pin("other-name", *asked, "--code", str(code))
+        assert int(answer.pins["setuptools"].split(".")[0]) < 82
+        assert "setuptools<82" in " ".join(answer.told["notes"])
