@@ -1,12 +1,14 @@
 """How long twenty unknown packages take: `python benchmarks/lookups.py [--latency 0.02] [--packages 20]`.
 
-A loopback index answers each request after that latency; each package has eight releases with metadata files.
+A loopback index answers each request after that latency; each package has eight releases with metadata files,
+and wheels whose modules are followed: each imports numpy, and a module of its own.
 The first run knows nothing, the second has what was kept.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import subprocess
@@ -14,9 +16,19 @@ import sys
 import tempfile
 import threading
 import time
+import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 RELEASES = 8
+
+
+def wheel(module: str) -> bytes:
+    """Return a wheel with two modules, the first of which imports the second."""
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"{module}/__init__.py", "import numpy\nfrom .inner import work\n")
+        archive.writestr(f"{module}/inner.py", "import json\n\n\ndef work(): ...\n")
+    return held.getvalue()
 
 
 class Index(BaseHTTPRequestHandler):
@@ -55,8 +67,10 @@ class Index(BaseHTTPRequestHandler):
     def _file(self, rest: str) -> bytes:
         stem = rest.removesuffix(".metadata")
         name, _, version = stem.rpartition("-")
-        if not name or not rest.endswith(".metadata"):
+        if not name:
             return b""
+        if stem == rest:
+            return wheel(name.replace("-", "_"))
         return f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nRequires-Dist: numpy\n\n".encode()
 
     def log_message(self, format: str, *args: object) -> None:
