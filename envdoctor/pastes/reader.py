@@ -205,10 +205,19 @@ def _of_dockerfile(paste: Paste, lexicon: Lexicon) -> Iterator[Sighting]:
 
 def _reader(paste: Paste) -> Callable[..., Iterator[Sighting]]:
     """Return what reads one kind of text; its module is loaded where one of its signs stands in the paste."""
-    folded = "\n".join(paste.lines).lower().replace("==", _PIN)
+    shapes = b"\n".join(dict.fromkeys(paste.templates)).decode("utf-8", "replace").replace("==", _PIN)
+    whole: list[str] = []
+
+    def stands(sign: str) -> bool:
+        """True where the sign stands: one with digits in the text, else in the shapes of its lines."""
+        if not any(map(str.isdigit, sign)):
+            return sign in shapes
+        if not whole:
+            whole.append("\n".join(paste.lines).lower())
+        return sign in whole[0]
 
     def read(kind: str, *more: Any, needed: bool = False) -> Iterator[Sighting]:
-        if needed or any(sign in folded for sign in SIGNS[kind]):
+        if needed or any(map(stands, SIGNS[kind])):
             parse = getattr(import_module(f"envdoctor.pastes.{kind}"), f"parse_{kind}")
             yield from parse(paste, *more)
 
