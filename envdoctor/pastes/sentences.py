@@ -275,9 +275,11 @@ def _reporting(lines: Sequence[str], told: Iterable[tuple[int, str]]) -> Iterato
             continue
         if form or any(_reports(one) for one in _clauses(line)):
             yield index, line
-    last = max((index for index, line in enumerate(lines) if line.strip()), default=0)
+    standing = [index for index, line in enumerate(lines) if line.strip()]
     if not titled and _is_brief(lines):
-        yield from (one for one in told if one[0] == last and _is_terse(one[1]))
+        alone = len(standing) == 1  # beside others a sentence has to say itself that something failed
+        terse = (one for one in told if one[0] == standing[-1] and _is_terse(one[1]))
+        yield from (one for one in terse if alone or not is_sentence(one[1], titled=False))
 
 
 def _clauses(line: str) -> Iterator[str]:

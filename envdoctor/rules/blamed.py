@@ -55,6 +55,7 @@ _DENIED = re.compile(
     r"[^.;,]{0,40}\b(?:work|run|fine|succeed)"
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s{1,4}")
+_WHOLE_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+){0,6}")
 _NAME = re.compile(r"[a-z][\w-]{2,30}")
 _OVER = re.compile(
     r"(?i)\b(?:fixe[sd]|solve[sd]|resolve[sd]|works? now|now works?|no (?:more )?(?:problem|issue|error)|"
@@ -131,7 +132,7 @@ def _or_as_before(finding: Finding, worked: Sequence[Blame]) -> Finding:
 def _is_about(finding: Finding, name: str) -> bool:
     """True where a finding names a package, whatever stands between the parts of its name."""
     said = normalise(f"{finding.summary} {' '.join(name for r in finding.remedies for name in r.pins)}")
-    return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", said) is not None
+    return name in _WHOLE_NAME.findall(said)
 
 
 def compared(view: View) -> tuple[Blame, ...]:

@@ -10,6 +10,7 @@ import pytest
 
 from envdoctor.cli import main
 from envdoctor.errors import InputError
+from envdoctor.facts import REPORTED
 from envdoctor.facts.codec import to_json
 from envdoctor.matrix import load_matrix
 from envdoctor.pastes.files import parse_text, read_window
@@ -165,7 +166,7 @@ def test_only_of_a_huge_text_it_is_said_that_a_part_was_searched():
     lexicon = load_matrix().lexicon
     notes = parse_text("step 1 loss 0.5\n" * 300, "", lexicon).notes
     assert notes == ("2,766 bytes in the middle were only searched for error lines",)
-    assert parse_text("CUDA out of memory", "", lexicon).notes == ()
+    assert parse_text("CUDA out of memory", "", lexicon).notes == (REPORTED,)
 
 
 def test_what_is_empty_is_named(monkeypatch, capsys):
