@@ -224,7 +224,8 @@ def _reached_by(view: View, wanted: Wanted) -> str:
     """Return the package through whose module the asking line reaches an object: `jax.config.some_option`."""
     if wanted.lack is not Lack.MEMBER or wanted.asker is None:
         return ""
-    reached = re.search(rf"(?<![\w.])(\w{{2,60}})(?:\.\w{{1,60}}){{1,6}}\.{wanted.name}\b", wanted.asker.code)
+    name = re.escape(wanted.name)
+    reached = re.search(rf"(?<![\w.])(\w{{2,60}})(?:\.\w{{1,60}}){{1,6}}\.{name}\b", wanted.asker.code)
     name = distribution_of(view.matrix, reached[1]) if reached else ""
     return name if name and _is_known(view, name) else ""
 

@@ -35,6 +35,7 @@ PUT_TOGETHER = {
     "envdoctor/probes/toolkits.py": "READ",
     "envdoctor/report/markup.py": "one escaped character, again and again",
     "envdoctor/rules/asked.py": "an escaped keyword in a call of bounded length",
+    "envdoctor/rules/generations.py": "a path of bounded length before an escaped name",
     "envdoctor/rules/told_arguments.py": "a library's escaped name before its release",
     "envdoctor/upgrading/judging.py": "escaped names between borders of words",
     "envdoctor/upgrading/upgrading.py": "escaped words between borders of words",
