@@ -17,6 +17,7 @@ from envdoctor.matrix.interface_records import (
     load_record,
     recorded_libraries,
 )
+from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.asked import Lack, Wanted
 from envdoctor.rules.calendar import standing_on_none
 from envdoctor.rules.import_chains import package_of
@@ -171,7 +172,8 @@ def _undefined(view: View, wanted: Wanted) -> list[Missing]:
         if record and (spans := record.names.get(record.root, {}).get(wanted.name)):
             what = f"{wanted.name} in {record.root}"
             found.append(Missing(record, what, spans, wanted, record.root, wanted.name))
-    return found if len(found) == 1 else []
+    named = [m for m in found if view.version(m.library)] or [m for m in found if m.library in STACK]
+    return found if len(found) == 1 else named if len(named) == 1 else []
 
 
 def _of_owners(view: View, wanted: Wanted) -> list[Missing]:

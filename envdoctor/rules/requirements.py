@@ -89,8 +89,8 @@ class Asked:
         """Read the demands of all that are listed with a version."""
         listed = [d for d in view.facts.environment.distributions.values() if d.version]
         environment = next(iter(marker_environments(view.facts)))
-        told = _told_demands(view, environment)
-        demands = {d.name: list(_demands(view, environment, d)) or told.get(d.name, []) for d in listed}
+        told = _told_demands(view)
+        demands = {d.name: _with_told(_demands(view, environment, d), told.get(d.name, [])) for d in listed}
         extras: dict[str, set[str]] = {}
         for demand in [one for found in demands.values() for one in found if one.extras]:
             extras.setdefault(demand.name, set()).update(demand.extras)
@@ -144,12 +144,18 @@ def _demands(
             yield demand
 
 
-def _told_demands(view: View, environment: Mapping[str, str]) -> Mapping[str, list[Demand]]:
-    """Return what an installer's own lines say that distributions ask for."""
+def _with_told(recorded: Iterable[Demand], told: Sequence[Demand]) -> list[Demand]:
+    """Return what is on record, and what an installer says beside it."""
+    found = list(recorded)
+    return [*found, *(one for one in told if all(one.name != known.name for known in found))]
+
+
+def _told_demands(view: View) -> Mapping[str, list[Demand]]:
+    """Return what an installer's own lines say that distributions ask for: their markers hold there."""
     told: dict[str, list[Demand]] = {}
     for symptom in symptoms(view, "SYM-PIP-INCOMPATIBLE"):
         asking, line = symptom.captured.get("name", ""), symptom.captured.get("required", "")
-        if asking and (demand := _stated(line, environment, ())):
+        if asking and (demand := _stated(line.partition(";")[0].strip(), {}, ())):
             told.setdefault(normalise(asking), []).append(demand)
     return told
 
