@@ -162,6 +162,13 @@ _VALUE = re.compile(
 _QUOTED_CODE = re.compile(
     r"(?i)^\W{0,4}please\b|^\s*(?:raise|assert|except|def|class|if|elif|return|import|from|self\.)\b"
 )
+_WISHED = re.compile(
+    r"(?i)^\W{0,4}(?:(?:feature|enhancement|proposal|rfc|docs?|documentation|chore|refactor|question)\b|"
+    r"(?:we )?(?:now )?"
+    r"(?:add|support|improve|allow|document|explain|make|show|provide|implement|handle|retry|fix|avoid|introduce)"
+    r"(?:e?[ds]|s)?\b)"
+)
+"""How a wish, a plan or what was done begins: what goes wrong in it is its object."""
 _SPEAKS = re.compile(r"(?i)\s*(?:i|we|my|our|hi|hello|hey)\b[ ,]")
 """How a person begins a sentence that may hold a colon."""
 _WORDS, _SHARE = 6, 0.6
@@ -295,7 +302,9 @@ def _is_terse(line: str) -> bool:
 
     What may come, is over, is asked or warned of is none, and no value of a label.
     """
-    if any(one.search(line) for one in (_OF_PROGRAM, _WARNS, _QUOTED_CODE, _VALUE)) or is_generated(line):
+    if any(one.search(line) for one in (_OF_PROGRAM, _WARNS, _QUOTED_CODE, _VALUE, _WISHED)) or is_generated(
+        line
+    ):
         return False
     return not any(_SUPPOSED.search(one) or OVER.search(one) for one in _clauses(line))
 

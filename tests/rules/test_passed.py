@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envdoctor.diagnosis import diagnose_facts
+from envdoctor.facts import REPORTED
 from envdoctor.findings import Diagnosis, Finding, Severity
 from envdoctor.matrix import load_matrix
 from envdoctor.pastes import parse_paste
@@ -142,3 +143,11 @@ NotImplementedError: Unsloth: No NVIDIA GPU found? Unsloth currently only suppor
 def test_cmake_without_a_toolkit_is_answered() -> None:
     text = "CMake Error at ggml/src/ggml-cuda/CMakeLists.txt:25 (message):\n  CUDA Toolkit not found\n"
     assert diagnosis(text).findings[0].id == "CMAKE-CUDA-COMPILER"
+
+
+@pytest.mark.parametrize(
+    "wish", ["[Feature] retry on failure", "We improved the error message when the model does not fit."]
+)
+def test_a_wish_or_what_was_done_reports_no_failure(wish: str) -> None:
+    facts = parse_paste(wish + "\n", "", MATRIX.lexicon)
+    assert REPORTED not in facts.notes
