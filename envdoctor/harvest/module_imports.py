@@ -26,10 +26,8 @@ class Taken(NamedTuple):
 class ModuleImports(NamedTuple):
     """`taken` runs whenever the module does; `used` are names of what it took that it asks for then.
 
-    `names` are those that it binds.
-
-    One has the module where it stands, where it is only brought when it is asked for. `open_`: there may
-    be names beside these.
+    `names` are those that it binds, each with the module where it stands, if it is brought only when it is
+    asked for. `open_`: there may be names beside these.
     """
 
     taken: tuple[Taken, ...]

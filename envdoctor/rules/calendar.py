@@ -76,10 +76,10 @@ def finals(view: View, name: str) -> Iterator[tuple[str, int]]:
 
 def standing_on_none(view: View, libraries: set[str]) -> set[str]:
     """Return those of some libraries that require no other of them: what several have is theirs."""
-    return {one for one in libraries if libraries.isdisjoint(_required_by(view, one))}
+    return {one for one in libraries if libraries.isdisjoint(required_by(view, one))}
 
 
-def _required_by(view: View, library: str) -> set[str]:
+def required_by(view: View, library: str) -> set[str]:
     """Return what the newest release of a library requires."""
     package = package_facts(view, library)
     row = package.row_of(len(package.versions) - 1) if package else -1

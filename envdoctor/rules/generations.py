@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 
 from packaging.version import Version
 
@@ -22,7 +21,15 @@ from envdoctor.matrix.tables import RenameRow
 from envdoctor.profile.keys import key_facts
 from envdoctor.rules.asked import Lack, Wanted, wanted_of
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.calendar import askers_after, day_of, newest_on, package_facts, place_of, told_day
+from envdoctor.rules.calendar import (
+    askers_after,
+    day_of,
+    newest_on,
+    package_facts,
+    place_of,
+    required_by,
+    told_day,
+)
 from envdoctor.rules.import_chains import package_of
 from envdoctor.rules.interface_lookup import (
     Missing,
@@ -243,15 +250,8 @@ def _known_to_have(view: View, libraries: Sequence[str], name: str, asker: str) 
         for n in having
         if n in STACK
         and view.installed(n) is not False
-        and (not asker or asker == n or _uses(view, asker, n))
+        and (not asker or asker == n or n in required_by(view, asker))
     ]
-
-
-def _uses(view: View, asker: str, library: str) -> bool:
-    """True where the newest release of the one requires the other."""
-    package = package_facts(view, asker)
-    row = package.row_of(len(package.versions) - 1) if package else -1
-    return package is not None and row >= 0 and any(library == r.name for r in package.requirements(row))
 
 
 def _is_elsewhere(wanted: Wanted) -> bool:
@@ -387,7 +387,7 @@ def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Re
     yield Remedy(
         f"Upgrade {both}, or downgrade {owner or 'what it calls'} to the release that the asking code names"
         " in its requirements.",
-        pip_install(*names, options="-U") if all(map(partial(_is_had, view), names)) else (),
+        pip_install(*names, options="-U") if all(_is_had(view, name) for name in names) else (),
     )
 
 

@@ -172,8 +172,9 @@ def _undefined(view: View, wanted: Wanted) -> list[Missing]:
         if record and (spans := record.names.get(record.root, {}).get(wanted.name)):
             what = f"{wanted.name} in {record.root}"
             found.append(Missing(record, what, spans, wanted, record.root, wanted.name))
-    named = [m for m in found if view.version(m.library)] or [m for m in found if m.library in STACK]
-    return found if len(found) == 1 else named if len(named) == 1 else []
+    if len(found) > 1:
+        found = [m for m in found if view.version(m.library)] or [m for m in found if m.library in STACK]
+    return found if len(found) == 1 else []
 
 
 def _of_owners(view: View, wanted: Wanted) -> list[Missing]:
@@ -259,8 +260,7 @@ def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
             few = _fewer(record, method, wanted.count - 1)
             spans, what = few, f"a call of {method}() with fewer arguments"
         elif wanted.lack is Lack.KEYWORD and method:
-            taking = [told for name, told in record.keywords.items() if name.endswith(f".{method}")]
-            spans = _without(record, _joined(told.get(wanted.name, ()) for told in taking))
+            spans = _not_taking(record, method, wanted.name)
             what = f"a call of {method}() without {wanted.name}"
         elif wanted.lack is Lack.MEMBER and (
             recorded or view.facts.distribution(library) or len(wanted.name) >= _OWN
@@ -301,14 +301,17 @@ def _of_replaced(view: View, wanted: Wanted) -> Iterator[Missing]:
     """
     if wanted.lack is not Lack.KEYWORD or "." in wanted.owner or wanted.asker is None:
         return
-    package, method = package_of(wanted.asker.file), f".{wanted.owner}"
+    package = package_of(wanted.asker.file)
     record = record_of(view.matrix, package) if package and wanted.owner not in ("", "__init__") else None
-    if record is None:
-        return
-    told = (taken for name, taken in record.keywords.items() if name.endswith(method))
-    if spans := _without(record, _joined(taken.get(wanted.name, ()) for taken in told)):
+    if record and (spans := _not_taking(record, wanted.owner, wanted.name)):
         what = f"a call of {wanted.owner}() without {wanted.name}"
         yield Missing(record, what, spans, wanted, name=wanted.name, sure=False, handed=True)
+
+
+def _not_taking(record: Record, method: str, argument: str) -> Spans:
+    """Return the releases in which no method of that name takes an argument; none where never one does."""
+    told = (taken for name, taken in record.keywords.items() if name.endswith(f".{method}"))
+    return _without(record, _joined(taken.get(argument, ()) for taken in told))
 
 
 def _handing_less(record: Record, method: str, wanted: Wanted) -> Spans:

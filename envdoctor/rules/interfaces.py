@@ -95,6 +95,9 @@ def _told_span(versions: Sequence[str], first: int, last: int) -> str:
 
 
 def _finding(view: View, missing: Missing) -> Finding:
+    mixed = asks_itself(view, missing)
+    if mixed and (overridden := overridden_method(missing)):
+        return override_finding(view, missing, overridden)
     library, specifier = missing.library, specifier_for(view, missing)
     installed = view.version_text(library)
     distribution = view.facts.distribution(library)
@@ -102,15 +105,12 @@ def _finding(view: View, missing: Missing) -> Finding:
     older = _older_range(missing, specifier)
     shown = (Evidence(library, installed, distribution.source),) if installed and distribution else ()
     renamed, own = tuple(_renamed(view, missing)), is_own_code(view, missing)
-    mixed = asks_itself(view, missing)
     turned = Remedy(
         f"{turn_to(view, missing)} {library} to a release that has it.", install_commands(pins), pins
     )
     others = list(other_side(view, missing))
     if others and moves_others(view, missing):
         turned, others[0] = others[0], turned
-    if mixed and (overridden := overridden_method(missing)):
-        return override_finding(view, missing, overridden)
     return Finding(
         id="INTERFACE-MISSING",
         severity=Severity.ERROR,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-
 from envdoctor import lazy_re as re
 from envdoctor.commands import commands, install_commands
 from envdoctor.facts.names import normalise
@@ -48,7 +45,7 @@ def override_finding(view: View, missing: Missing, method: str) -> Finding:
         cause=f"{library} calls its own {method}, which takes that; what is called instead is an override"
         " that was written for another release.",
         evidence=(Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source),),
-        remedies=tuple(_ways_out(view, missing, method, taking, pins)),
+        remedies=_ways_out(view, missing, method, taking, pins),
         certainty=Certainty.LIKELY,
         sources=(f"wheel:{library}",),
         explains=(missing.symptom.id,),
@@ -59,21 +56,19 @@ def override_finding(view: View, missing: Missing, method: str) -> Finding:
 
 def _ways_out(
     view: View, missing: Missing, method: str, taking: str, pins: dict[str, str]
-) -> Iterator[Remedy]:
-    """Yield both sides: a model's own code moves by its revision alone, so the library does first."""
-    library, remote = missing.library, any(REMOTE in f.file for e in view.facts.errors for f in e.frames)
-    before = (
-        Remedy(f"Downgrade (pin) {library} to before it.", install_commands(pins), pins) if pins else None
-    )
-    if before and remote:
-        yield before
+) -> tuple[Remedy, ...]:
+    """Return both sides: a model's own code moves by its revision alone, so the library does first."""
+    remote = any(REMOTE in frame.file for error in view.facts.errors for frame in error.frames)
+    verb = "Downgrade" if remote else "Or downgrade"
     whose = "the model's code (a newer revision of its files)" if remote else "the package"
-    yield Remedy(
+    upgrade = Remedy(
         f"Upgrade {whose} whose class overrides {method} to a release of that time; in code of your own let"
         f" the override take it: def {method}(self, …, {taking}, **kwargs)."
     )
-    if before and not remote:
-        yield replace(before, text=f"Or downgrade (pin) {library} to before it.")
+    if not pins:
+        return (upgrade,)
+    before = Remedy(f"{verb} (pin) {missing.library} to before it.", install_commands(pins), pins)
+    return (before, upgrade) if remote else (upgrade, before)
 
 
 def _handing_since(missing: Missing) -> int:

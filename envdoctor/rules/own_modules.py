@@ -6,6 +6,7 @@ A traceback shows it: below a frame that imports a module stands a file of that 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import ErrorSeen, Frame
@@ -30,30 +31,26 @@ def check_own_modules(view: View) -> Iterable[Finding]:
     if not any(error.frames[1:] for error in view.facts.errors):
         raise Skip("no traceback of several frames is told")
     for error in view.facts.errors:
-        found = next(
-            ((a, b) for a, b in zip(error.frames, error.frames[1:], strict=False) if _hides(view, a, b)), None
-        )
-        if found:
+        met = ((name, one, two) for one, two in pairwise(error.frames) if (name := _hidden(view, one, two)))
+        if found := next(met, None):
             yield _finding(error, *found)
             return
 
 
-def _hides(view: View, asking: Frame, met: Frame) -> bool:
-    """True where an installed file imports what every installation has, and a file of one's own answers."""
+def _hidden(view: View, asking: Frame, met: Frame) -> str:
+    """Return what every installation has, where an installed file that imports it meets one's own."""
     name, file = _IMPORTS.match(asking.code), _FILE.search(met.file)
-    if name is None or file is None or name[1] != file[1] or _INSTALLED.search(met.file):
-        return False
-    if not _INSTALLED.search(asking.file):
-        return False
+    if name is None or file is None or name[1] != file[1]:
+        return ""
+    if _INSTALLED.search(met.file) or not _INSTALLED.search(asking.file):
+        return ""
     asker, meant = package_of(asking.file), distribution_of(view.matrix, name[1])
     if asker and distribution_of(view.matrix, asker) == meant:
-        return False
-    return is_standard(view, name[1]) or view.installed(meant) is True
+        return ""
+    return name[1] if is_standard(view, name[1]) or view.installed(meant) is True else ""
 
 
-def _finding(error: ErrorSeen, asking: Frame, met: Frame) -> Finding:
-    match = _FILE.search(met.file)
-    name = match[1] if match else met.file
+def _finding(error: ErrorSeen, name: str, asking: Frame, met: Frame) -> Finding:
     asker = asking.file.replace("\\", "/").rpartition("/")[2]
     return Finding(
         id=ID,

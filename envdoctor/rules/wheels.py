@@ -256,9 +256,10 @@ def _with_wheels(view: View, package: Package, asked: str) -> Remedy:
 def _asker_with_wheels(view: View, package: Package, symptom: Symptom) -> Remedy | None:
     """Offer the releases of whoever requires it from which on what they require has such wheels."""
     match = _FROM.search(symptom.text)
-    asker, having = package_facts(view, normalise(match[1])) if match else None, _for_python(view, package)
+    asker = package_facts(view, normalise(match[1])) if match else None
     if asker is None:
         return None
+    having = _for_python(view, package)
     own, first = _for_python(view, asker) or -1, None  # -1: without wheels for any, it is built
     for place in reversed(range(len(asker.versions))):
         row = asker.row_of(place) if asker.finals >> place & 1 else -1
