@@ -46,10 +46,12 @@ from envdoctor.harvest.unread import Releases, parse_asked, refuse, run_writer
 from envdoctor.matrix.interface_records import (
     ARGUMENTS,
     FOLDER,
+    IMPORTS,
     INDEX,
     SUFFIX,
     Record,
     argument_key,
+    import_key,
     load_record,
     pack_owners,
     pack_record,
@@ -340,6 +342,14 @@ def write_index(folder: Path) -> None:
     replace_file(folder / "releases" / FOLDER / INDEX, pack_owners(owners))
     taken = {record.library: _arguments(record) for record in records if record.library in STACK}
     replace_file(folder / "releases" / FOLDER / ARGUMENTS, pack_owners(taken))
+    asked = {record.library: _imports(record) for record in records}
+    replace_file(folder / "releases" / FOLDER / IMPORTS, pack_owners(asked))
+
+
+def _imports(record: Record) -> set[str]:
+    """Return what the library imports from others in any release: modules, and names with theirs."""
+    told = record.imports.items()
+    return {import_key(module, name) for module, names in told for name in ("", *names)}
 
 
 def _arguments(record: Record) -> set[str]:

@@ -20,7 +20,7 @@ from envdoctor.values import dataclass
 
 FOLDER = "interfaces"
 SUFFIX = ".json.xz"
-INDEX, ARGUMENTS = "owners.bin", "arguments.bin"
+INDEX, ARGUMENTS, IMPORTS = "owners.bin", "arguments.bin", "imports.bin"
 _NUMBER = 0x7F
 Spans = Sequence[Sequence[int]]
 
@@ -152,6 +152,16 @@ def libraries_with(folder: Folder, owner: str) -> tuple[str, ...]:
 def libraries_taking(folder: Folder, method: str, argument: str) -> tuple[str, ...]:
     """Return the libraries some method of which, by its bare name, may take the argument in some releases."""
     return _indexed(folder, ARGUMENTS, argument_key(method, argument))
+
+
+def libraries_importing(folder: Folder, module: str, name: str) -> tuple[str, ...]:
+    """Return the libraries that may import a name (any, where it is empty) of a module in some releases."""
+    return _indexed(folder, IMPORTS, import_key(module, name))
+
+
+def import_key(module: str, name: str) -> str:
+    """Return how the index of imports calls a name that is imported from a module."""
+    return f"{module}:{name}"
 
 
 def argument_key(method: str, argument: str) -> str:

@@ -10,9 +10,14 @@ from packaging.version import Version
 from envdoctor.commands import commands, install_commands
 from envdoctor.facts import Frame
 from envdoctor.findings import Remedy
-from envdoctor.matrix.interface_records import Record, Spans, load_record, recorded_libraries
+from envdoctor.matrix.interface_records import (
+    Record,
+    Spans,
+    libraries_importing,
+    load_record,
+)
 from envdoctor.rules.asked import module_of
-from envdoctor.rules.calendar import askers_after, askers_before, day_of
+from envdoctor.rules.calendar import askers_after, askers_before, day_here, day_of
 from envdoctor.rules.generations import asking_package, told_release, users_of
 from envdoctor.rules.interface_lookup import Missing, record_of, specifier_for
 from envdoctor.rules.pairs import pair_remedies
@@ -37,7 +42,7 @@ def who_asks_in_words(view: View, missing: Missing) -> str:
     if frame is None:
         if asking := ", ".join(told_release(view, one.library) for one in _listed_askers(view, missing)):
             return f"What is listed asks for it: {asking}."
-        users = ", ".join(told_release(view, name) for name in users_of(view, library)[:_NAMED])
+        users = ", ".join(told_release(view, name) for name in _may_ask(view, missing)[:_NAMED])
         return "Whatever asks for it was written for those releases" + (f": {users}, say." if users else ".")
     record = asking_library(view, frame)
     if record is None:
@@ -150,6 +155,7 @@ def _other_time(view: View, missing: Missing) -> Iterator[Remedy]:
         first > 0
         and turn_to(view, missing) == "Upgrade"
         and (pins := askers_before(view, asker, library, versions[first]))
+        and not already_met(view, pins)
     ):
         text = (
             f"Or take a release of {asker} from before {library} {versions[first]}, which cannot ask for it."
@@ -172,7 +178,14 @@ def _who_asks(view: View, missing: Missing) -> str:
     """Return the package that asks: by the traceback, else what is listed, uses the library and may."""
     if missing.wanted.asker is not None:
         return asking_package(view, missing.wanted.asker)
-    return next(iter(users_of(view, missing.library)), "")
+    return next(iter(_may_ask(view, missing)), "")
+
+
+def _may_ask(view: View, missing: Missing) -> list[str]:
+    """Return what is listed and uses the library, but for what came out before what is missed."""
+    users = users_of(view, missing.library)
+    came = day_of(view, missing.library, missing.record.versions[missing.spans[0][0]]) or 0
+    return [name for name in users if (day_here(view, name) or came) >= came]
 
 
 def turn_to(view: View, missing: Missing) -> str:
@@ -209,7 +222,7 @@ def _askers(view: View, missing: Missing) -> Iterator[Record]:
             yield from asking
             return
         usual = [name for name in _OFTEN if name in listed] if set(listed) - {"torch"} else list(_OFTEN)
-        names = list(dict.fromkeys((*users_of(view, missing.library), *usual)))
+        names = list(dict.fromkeys((*_may_ask(view, missing), *usual)))
     for name in names[:_ASKING]:
         record = load_record(view.matrix.folder, name)
         if record is not None and name != missing.library:
@@ -218,15 +231,16 @@ def _askers(view: View, missing: Missing) -> Iterator[Record]:
 
 def _listed_askers(view: View, missing: Missing) -> list[Record]:
     """Return the records of the listed packages whose release asks for what is missed."""
+    asking = libraries_importing(view.matrix.folder, missing.module, missing.name) if missing.name else ()
     names = (name for name in view.facts.environment.distributions if name != missing.library)
-    return [record for name in names if (record := _record_that_asks(view, missing, name))]
+    return [record for name in names if name in asking and (record := _record_that_asks(view, missing, name))]
 
 
 def _record_that_asks(view: View, missing: Missing, name: str) -> Record | None:
     """Return the record of a package whose listed release asks for what is missed; None for another."""
-    told = view.version(name) if name in recorded_libraries(view.matrix.folder) else None
+    told = view.version(name)
     record = load_record(view.matrix.folder, name) if told else None
-    spans = record.imports.get(missing.module, {}).get(missing.name) if record and missing.name else None
+    spans = record.imports.get(missing.module, {}).get(missing.name) if record else None
     return record if record and told and spans and record.has(spans, told) else None
 
 

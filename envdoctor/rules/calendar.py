@@ -36,6 +36,12 @@ def day_of(view: View, name: str, version: str) -> int | None:
     return package.days[place] if package and place is not None else None
 
 
+def day_here(view: View, name: str) -> int | None:
+    """Return the day (from 1970-01-01) of the release that is listed; None where it is not known."""
+    version = view.version(name)
+    return day_of(view, name, version.public) if version else None
+
+
 def place_of(package: Package, version: str) -> int | None:
     """Return where a release stands, also where the last zero of its number is left out."""
     return package.position.get(version, package.position.get(f"{version}.0"))

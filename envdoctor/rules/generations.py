@@ -23,6 +23,7 @@ from envdoctor.rules.asked import Lack, Wanted, wanted_of
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import (
     askers_after,
+    day_here,
     day_of,
     newest_on,
     package_facts,
@@ -142,8 +143,7 @@ def users_of(view: View, owner: str) -> list[str]:
         asked = (one.name for extra in ("", *package.extras(row)) for one in package.requirements(row, extra))
         if owner in asked:
             days[name] = package.days[place]
-    version = view.version(owner)
-    own = day_of(view, owner, version.public) if version else None
+    own = day_here(view, owner)
     return sorted(days, key=lambda name: (own is not None and days[name] > own, -days[name], name))
 
 

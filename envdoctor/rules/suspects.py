@@ -16,7 +16,7 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.asked import REMOTE
-from envdoctor.rules.calendar import day_of, package_facts, told_day
+from envdoctor.rules.calendar import day_here, day_of, package_facts, told_day
 from envdoctor.rules.generations import ID as APART
 from envdoctor.rules.generations import after_it, asking_package, of_one_time, told_release
 from envdoctor.rules.view import View
@@ -134,7 +134,7 @@ def _apart(view: View, error: ErrorSeen, calls: _Calls) -> Finding:
 
 def _age(view: View, failing: str, caller: str) -> str:
     """Say which of two releases is the younger; empty where a release or its day is not known."""
-    days = [(_day(view, name), name) for name in (failing, caller)]
+    days = [(day_here(view, name), name) for name in (failing, caller)]
     known = [(day, name) for day, name in days if day is not None]
     if len(known) < 2 or abs(known[0][0] - known[1][0]) < YOUNGER:
         return ""
@@ -143,11 +143,6 @@ def _age(view: View, failing: str, caller: str) -> str:
         f"{young} {view.version(young)} ({told_day(younger)}) is younger than {old} {view.version(old)}"
         f" ({told_day(older)}), which cannot have been tried with it."
     )
-
-
-def _day(view: View, name: str) -> int | None:
-    version = view.version(name)
-    return day_of(view, name, version.public) if version else None
 
 
 def _ways_of_two(view: View, failing: str, caller: str) -> Iterator[Remedy]:
