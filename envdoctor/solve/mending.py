@@ -94,7 +94,19 @@ def _context(
     matrix: Matrix, target: Target, options: Options, installed: tuple[tuple[str, str], ...]
 ) -> Context:
     """Return what the searches of one diagnosis share: each package's candidates and demands, read once."""
-    return Context(load_snapshot(matrix.folder), matrix, target, options, dict(installed))
+    like = _read_before(
+        matrix, target, options.labels, tuple((n, v) for n, v in installed if n in options.held)
+    )
+    return Context(load_snapshot(matrix.folder), matrix, target, options, dict(installed), like)
+
+
+@lru_cache(maxsize=2)
+def _read_before(
+    matrix: Matrix, target: Target, labels: frozenset[tuple[str, str]], held: tuple[tuple[str, str], ...]
+) -> Context:
+    """Return what searches for other packages read: what releases ask is the same there."""
+    options = Options(allow_source=True, labels=labels, held=frozenset(name for name, _ in held))
+    return Context(load_snapshot(matrix.folder), matrix, target, options, dict(held))
 
 
 def _told_label(torch: str | None) -> frozenset[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import accumulate
 from typing import Any
 
@@ -84,7 +84,8 @@ class Context:
         self.environment = target.marker_environment()
         self.snapshot = overridden(snapshot, self.options.overrides, self.environment)
         self._nodes: dict[str, Node | None] = {}
-        self._before: Mapping[str, Node | None] = {}
+        self._read: dict[str, Node] = {}
+        """What was read of packages here or in a context like this one."""
         self.files = FileJudge(snapshot, target, self.options.allow_source)
         self._markers: dict[int, bool] = {-1: True}
         self.explained: Any = None
@@ -96,15 +97,20 @@ class Context:
         if like is not None and like.files.judges_as(self.files):
             self.files, self._markers = like.files, like._markers
             if like.snapshot is self.snapshot and like.target == target and self._asks_as(like.options):
-                self._before = like._nodes
+                self._read = like._read
 
     def _asks_as(self, other: Options) -> bool:
         """True when with other options a release asks for the same, of the same candidates."""
         own = self.options
-        return all(
-            getattr(own, name) == getattr(other, name)
-            for name in ("given", "held", "waived", "labels", "asked")
+        same = all(
+            getattr(own, name) == getattr(other, name) for name in ("given", "held", "waived", "labels")
         )
+        return same and self.serving(own.asked) == self.serving(other.asked)
+
+    def serving(self, asked: Set[str]) -> frozenset[str]:
+        """Return what is asked for that may stand in for another package: extras, and what rows name so."""
+        others = {name for rows in self.needed.values() for row in rows for name in row.unless}
+        return frozenset(word for word in asked if "[" in word or word in others)
 
     @cached_property
     def needed(self) -> Mapping[str, Sequence[ConditionRow]]:
@@ -120,8 +126,10 @@ class Context:
         if name not in self._nodes:
             package = self.snapshot.package(name)
             known = package is not None and package.crawled
-            like = self._before.get(name)
-            self._nodes[name] = Node(package, self, like) if package is not None and known else None
+            node = Node(package, self, self._read.get(name)) if package is not None and known else None
+            self._nodes[name] = node
+            if node is not None:
+                self._read.setdefault(name, node)
         return self._nodes[name]
 
     def known(self, name: str) -> Node:
