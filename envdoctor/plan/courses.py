@@ -78,8 +78,13 @@ def follow(case: Case, wishes: Sequence[Wish]) -> Course | None:
     release of what they show may answer as well, and the smallest course is taken.
     """
     found: list[Course] = []
+    asked: list[Demands] = []
     for leeway in Leeway:
-        course = _followed(case, wishes, leeway)
+        demands = _demands(case, wishes, leeway)
+        if demands in asked:
+            continue
+        asked.append(demands)
+        course = _followed(case, wishes, demands)
         found += [course] if course else []
         if course and left(case, course) == (0, 0) and course.size <= 1:
             break
@@ -113,8 +118,7 @@ def can_be_met(case: Case, wishes: Sequence[Wish]) -> bool:
     return not demands.solvable or not isinstance(mend(case.facts, case.matrix, demands), NoRemedy)
 
 
-def _followed(case: Case, wishes: Sequence[Wish], leeway: Leeway) -> Course | None:
-    demands = _demands(case, wishes, leeway)
+def _followed(case: Case, wishes: Sequence[Wish], demands: Demands) -> Course | None:
     remedy = _nearest(case, demands) if demands.solvable else None
     if isinstance(remedy, NoRemedy):
         return None
