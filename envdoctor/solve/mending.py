@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import field, replace
 from functools import cached_property, lru_cache
 from itertools import product
@@ -14,8 +14,9 @@ from envdoctor.matrix import Matrix
 from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, load_snapshot
 from envdoctor.solve.asking import options_of
 from envdoctor.solve.goal import Goal, Picks, holding, request_mask
+from envdoctor.solve.movers import must_move
 from envdoctor.solve.nodes import TORCH, Context, Options
-from envdoctor.solve.policy import Policy, total
+from envdoctor.solve.policy import ONE_CHANGE, Policy, total
 from envdoctor.solve.problem import Literal, Nogood, Part, Problem, Root, close, needs_of
 from envdoctor.solve.prune import prune
 from envdoctor.solve.requests import Asked, Request
@@ -179,7 +180,8 @@ def search(goal: Goal, demands: Demands, rings: int, whole: bool = True) -> Pick
 
     Of an environment that is not told `whole`, what the packages told require is looked at, and no further.
     """
-    return _Search(goal, demands, whole).solve(rings)
+    one = _Search(goal, demands, whole)
+    return (one.of_movers() if rings == 1 else None) or one.solve(one.free(rings))
 
 
 @dataclass(frozen=True)
@@ -190,9 +192,35 @@ class _Search:
     demands: Demands
     whole: bool
 
-    def solve(self, rings: int) -> Picks | None:
+    def of_movers(self) -> Picks | None:
+        """Solve with nothing else freed than what must move; None where other changes may weigh as little."""
         context = self.goal.context
-        limits = self._limits(rings)
+        movers = must_move(context, self.asked, self.installed)
+        picks = self.solve({*self.demands.names, *movers}) if movers else None
+        enough = picks is not None and picks.cost[0] < ONE_CHANGE * (self._least(movers) + 1)
+        return picks if enough else None
+
+    def _least(self, movers: Set[str]) -> int:
+        """Return how many installed packages change at least: what must, and one for each choice apart."""
+        context = self.goal.context
+        touched = {*movers, *(n for n, mask in self.asked.items() if context.known(n).installed & ~mask)}
+        count = len(touched)
+        for group in self.demands.either:
+            ways = [self._changed_by(pins) for pins in group]
+            names = {name for way in ways for name in way}
+            count += all(ways) and touched.isdisjoint(names)
+            touched |= names
+        return count
+
+    def _changed_by(self, pins: Pins) -> set[str]:
+        """Return the installed packages that pins do not leave as they are."""
+        stood = {name: node.installed for name in pins if (node := self.goal.context.node(name))}
+        return {name for name, mask in stood.items() if mask and not mask & self._admitted(name, pins[name])}
+
+    def solve(self, free: Set[str]) -> Picks | None:
+        """Solve with every installed package held but those that are `free`."""
+        context = self.goal.context
+        limits = self._limits(free)
         roots = [Root(name, mask) for name, mask in limits.items()]
         problem = close(context, roots, limits, None if self.whole else _REACH)
         self._tolerate(problem)
@@ -217,9 +245,8 @@ class _Search:
         """The installed packages of known version, but for the CUDA libraries, which follow torch."""
         return replace(self.goal, least_change=True).kept
 
-    def _limits(self, rings: int) -> dict[str, int]:
+    def _limits(self, free: Set[str]) -> dict[str, int]:
         limits = dict(self.asked)
-        free = self._free(rings)
         for name in self.installed:
             node = self.goal.context.known(name)
             if name in self.demands.kept:
@@ -238,7 +265,7 @@ class _Search:
             asked[request.name] = asked.get(request.name, context.known(request.name).allowed) & mask
         return asked
 
-    def _free(self, rings: int) -> set[str]:
+    def free(self, rings: int) -> set[str]:
         """Return the packages demanded and the installed ones that touch them, so many steps away."""
         free = set(self.demands.names)
         for _ in range(rings):
