@@ -20,6 +20,7 @@ from packaging.specifiers import SpecifierSet
 
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.facts import Distribution, DriverVersion, Facts, Observed
+from envdoctor.facts.names import normalise
 from envdoctor.findings import Finding, Remedy
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.matrix.snapshot import Snapshot, load_snapshot
@@ -129,7 +130,7 @@ def judge(case: dict[str, Any], matrix: Matrix) -> Score:
     facts = parse_paste(pasted(case), "", matrix.lexicon)
     findings = diagnose_facts(facts, matrix).findings
     named, missing = is_named(findings, expected["finding_keywords"])
-    pins: dict[str, str] = expected.get("pins") or {}
+    pins = {normalise(name): specifier for name, specifier in (expected.get("pins") or {}).items()}
     fixed = offers(findings, pins, load_snapshot(matrix.folder)) if pins else None
     gone: bool | None = None
     if pins and findings:

@@ -24,13 +24,13 @@ VERSION = (
 """A PEP 440 version as printed by tools, as a pattern."""
 
 _WHOLE = re.compile(rf"[vV]?({VERSION})(?!\.?[\w+])")
-_POST_APART = re.compile(r"^([vV]?\d[\d.]{1,40}) post(?=\d{1,2}(?!\w))")
-"""A post-release as people write it: `0.4.4 post2`."""
+_PART_APART = re.compile(r"^([vV]?\d[\d.]{1,40}) ((?:\.?post|rc|dev)\d{1,2}(?!\w))")
+"""A post-release or a candidate as people write it: `0.4.4 post2`, `5.0 rc1`."""
 _WILDCARD = re.compile(rf"[vV]?({_NUMBER})\.[xX*](?!\w)")
 _CLAUSE = re.compile(rf"(<=|>=|==|~=|!=|<|>)\s*[vV]?({VERSION}(?:\.\*)?)")
 _WORDS = (
-    (re.compile(r"newer than|later than|above|after|greater than|高于|大于"), ">"),
-    (re.compile(r"older than|before|below|less than|低于|小于"), "<"),
+    (re.compile(r"newer than|later than|higher than|above|after|greater than|高于|大于"), ">"),
+    (re.compile(r"older than|lower than|before|below|less than|低于|小于"), "<"),
     (re.compile(r"at least|or newer|or later|from|以上|\d\+(?!\w)"), ">="),
     (re.compile(r"up to|at most|以下"), "<="),
 )
@@ -42,6 +42,9 @@ _CUDA_BESIDE = re.compile(
 """A version of torch with the CUDA that it was built for: `1.12.1 cuda 11.3`."""
 _CPU_WORDS = re.compile(r"(?i)\(cpu(?:[ -]only)?\)|\bcpu[ -]only\b")
 _VAGUE = re.compile(r"(?i)^\W*(?:latest|newest|old|too old|nightly|unknown version|installed|最新)")
+
+_NEWEST_WITH = re.compile(r"^(?i:the )?(?i:latest|newest)\b[^\d\n(]{0,24}\((?=[vV]?\d[\w.+]{0,30}\))")
+"""What stands before the release that was the newest: `latest (0.39.0)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ class Told:
 
 def parse_told(text: str, exact: bool = False) -> Told | None:
     """Read a version as told; None when the text holds none. `exact`: `2.4` is whole, not a prefix."""
-    text = _POST_APART.sub(r"\1.post", text.strip().strip("`*'\"").strip())
+    text = _NEWEST_WITH.sub("", _PART_APART.sub(r"\1\2", text.strip().strip("`*'\"").strip()))
     build = parse_build(re.split(r";|,\s*(?=[A-Za-z])", text)[0])
     if specifier := _specifier(text):
         return Told(None, specifier, build)

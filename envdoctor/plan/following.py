@@ -201,6 +201,8 @@ class _Followed:
         held = self._told(remedy, versions) if versions else remedy
         if why := self._barred(remedy):
             return replace(remedy, text=f"{remedy.text} But {why}.")
+        if versions and held is remedy:
+            return self._neighbours.nearest(remedy, versions)
         if held is remedy or not (plain or (held is None and _installs(remedy))):
             return held
         return self._whole(remedy) or held or (self._least(remedy) if plain else None)

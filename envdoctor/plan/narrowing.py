@@ -9,11 +9,12 @@ from packaging.version import Version
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import ANY, install_commands, words_of
-from envdoctor.facts import Facts
+from envdoctor.facts import Facts, Observed
 from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.findings import Remedy
 from envdoctor.matrix import Matrix
-from envdoctor.rules.calendar import finals
+from envdoctor.matrix.snapshot import load_snapshot
+from envdoctor.rules.calendar import finals, package_facts
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.pairs import pairs_of
 from envdoctor.rules.ranges import parse_specifier, parse_version
@@ -29,6 +30,8 @@ _VARIANT_INDEX = re.compile(
 )
 """A command that takes torch from the index of one CUDA."""
 _RELEASE = re.compile(r"\b\d{1,4}(?:\.\d{1,4}){1,3}\b")
+_OLD_PYTHON = "3.9.0"
+"""A Python that is still met where none is told: what does not run on it may not be the nearest release."""
 _ANY = (ANY, ">=0")
 """Pins that leave the release open."""
 
@@ -134,6 +137,38 @@ class Neighbours:
             if held and held != left:
                 left, specifier = held, merged(specifier, asked)
         return specifier
+
+    def nearest(self, remedy: Remedy, versions: Mapping[str, str]) -> Remedy:
+        """Return a plain remedy that goes back, held to the minor of the release that an installer takes.
+
+        What broke is named by its first release; of those before, the last ones have changed the least.
+        """
+        if not is_plain(remedy):
+            return remedy
+        pins = {name: self._nearest(name, spec, versions.get(name)) for name, spec in remedy.pins.items()}
+        return replace(remedy, pins=pins, commands=install_commands(pins)) if pins != remedy.pins else remedy
+
+    def _nearest(self, name: str, specifier: str, version: str | None) -> str:
+        goes_back = "<" in specifier and "=" not in specifier.replace(">=", "").replace("<=", "")
+        if version is None or not goes_back or name in NOT_PACKAGES or not self._suits(name, version):
+            return specifier
+        series = Version(version).release[:2]
+        return merged(specifier, f">={'.'.join(map(str, series))}")
+
+    def _suits(self, name: str, version: str) -> bool:
+        """True where a release installs on the Python that is told; on an old one as well, where none is."""
+        package = package_facts(self._view, normalise(name))
+        place = package.position.get(version) if package else None
+        if isinstance(self._view.facts.environment.python, Observed):
+            return True
+        if package is None or place is None:
+            return False
+        snapshot = load_snapshot(self._view.matrix.folder)
+        asked = (
+            snapshot.python(f.python)[0] if f.python >= 0 else ""
+            for f in package.files(package.set_of(place))
+        )
+        return any(parse_specifier(text).contains(_OLD_PYTHON) for text in asked)
 
 
 def _as_narrowed(remedy: Remedy, pins: Mapping[str, str]) -> str:

@@ -29,7 +29,12 @@ _FAILING = (
     "SYM-TOLD-LATEST",
     "SYM-TOLD-TO-PIN",
     "SYM-TOLD-SINCE",
+    "SYM-TOLD-ABOVE",
+    "SYM-TOLD-UNDER",
+    "SYM-TOLD-NEWEST",
 )
+_SIDES = {"SYM-TOLD-ABOVE": ">", "SYM-TOLD-UNDER": "<"}
+"""Lines that tell on which side of a release the one lies that is here."""
 _WORKING = "SYM-TOLD-WORKING"
 _WORKING_BARE = "SYM-TOLD-WORKING-BARE"
 _COMPARED = ("SYM-TOLD-GOOD-BAD", "SYM-TOLD-BAD-GOOD", "SYM-TOLD-FROM-TO")
@@ -67,6 +72,8 @@ _OUTGROWN = re.compile(
     r"\b(?:latest|newer|newest|recent|current)\b|不(?:兼容|支持)最?新"
 )
 """Words by which a release is told to be behind what has come since."""
+_BY_YEAR = 1000
+"""Majors above are years, of which a minor tells nothing."""
 _RELEASES = 3
 """How many blamed packages are told."""
 
@@ -206,7 +213,8 @@ def _blames(view: View) -> Iterator[Blame]:
         if _version_of(symptom) and not version:
             continue
         working = _version_of(worked[name]) if name in worked else _bare(view, name, version)
-        blame = Blame(name, symptom, version, symptom.captured.get("op", ""), working)
+        op = _SIDES.get(symptom.id) or symptom.captured.get("op", "")
+        blame = Blame(name, symptom, version, op, working)
         if working and working == version:
             continue
         if name not in found or (version and not found[name].failing):
@@ -296,8 +304,8 @@ def _remedies(view: View, blame: Blame, error: ErrorSeen) -> Iterator[Remedy]:
     if blame.working:
         yield _pinned(name, f"=={blame.working}", f"Take the {name} that the text says worked.")
     elif told:
-        bound = "<=" if blame.op == ">" else "<"
-        yield _pinned(name, f"{bound}{told.public}", f"Go back to a release of {name} from before.")
+        bound = f"<={told.public}" if blame.op == ">" else f"<{_first_of(told)}"
+        yield _pinned(name, bound, f"Go back to a release of {name} from before.")
     else:
         yield Remedy(f"Downgrade {name} to the release that the asking code was written for.")
     if told and has_newer(view, name, told):
@@ -305,6 +313,13 @@ def _remedies(view: View, blame: Blame, error: ErrorSeen) -> Iterator[Remedy]:
         yield Remedy(text)  # without pins: a plan goes to where it worked
     for way in _askers(view, blame, error, told):
         yield Remedy(way.text) if blame.working else way
+
+
+def _first_of(told: Version) -> str:
+    """Return the first release of the minor that a release belongs to, with which most changes come."""
+    if told.is_postrelease or told.is_prerelease or not told.micro or told.major > _BY_YEAR:
+        return told.public if not told.is_postrelease else told.base_version
+    return f"{told.major}.{told.minor}"
 
 
 def _is_outgrown(view: View, text: str) -> bool:

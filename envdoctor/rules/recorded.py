@@ -12,7 +12,7 @@ from envdoctor.matrix import Matrix
 from envdoctor.matrix.markers import decide
 from envdoctor.matrix.snapshot import Package, Requirement, Snapshot, load_snapshot
 from envdoctor.rules.ranges import parse_specifier, parse_version, range_satisfies, version_satisfies
-from envdoctor.values import NamedTuple
+from envdoctor.values import NamedTuple, replace
 
 FEW = 3
 SHARE = 0.04
@@ -69,10 +69,11 @@ class Recorded:
         torch, told = facts.distribution("torch"), facts.host.arch.get()
         if told or torch is None:
             return told
+        release = replace(torch, version=(torch.version or "").partition("+")[0])
         listed, asked = facts.environment.distributions.keys(), {}
         for machine in MACHINES:
             self._environments, self._markers = list(marker_environments(facts, machine)), {-1: True}
-            asked[machine] = {demand.name for demand in self.demands(torch)} & listed
+            asked[machine] = {demand.name for demand in self.demands(release)} & listed
         self._markers = {-1: True}
         most = max(MACHINES, key=lambda machine: len(asked[machine]))
         return most if any(len(asked[m]) < len(asked[most]) for m in MACHINES) else None

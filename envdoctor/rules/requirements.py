@@ -301,21 +301,32 @@ def _brought(view: View, unmet: Unmet) -> str:
 
 
 def _raised(view: View, unmet: Unmet) -> Iterator[Remedy]:
-    """Offer the lowest later release of the asking distribution that takes what is installed."""
+    """Offer the nearest later releases of the asking distribution that take what is installed."""
     by, other = unmet.by, unmet.other
     package = package_facts(view, by.name) if other and view.recorded else None
-    place = package.position.get(by.version or "") if package else None
+    place = package.position.get((by.version or "").partition("+")[0]) if package else None
     if package is None or place is None or other is None or view.recorded is None:
         return
+    first = ""
     for version in package.versions[place + 1 : place + 1 + LOOKED]:
+        if package.prereleases >> package.position[version] & 1:
+            continue
         demands = list(view.recorded.demands(replace(by, version=version)))
         asked = [one for one in demands if one.name == unmet.demand.name]
-        final = not package.prereleases >> package.position[version] & 1
-        if final and asked and all(one.is_met_by(other) for one in asked):
-            pins = {by.name: f">={version}"}
-            text = f"Or raise {by.name}: {version} takes {other.name} {other.told}."
-            yield Remedy(text, install_commands(pins), pins)
+        takes = bool(asked) and all(one.is_met_by(other) for one in asked)
+        if first and not takes:
+            yield _raise_to(unmet, first, f",<{version}" if asked else "")
             return
+        first = first or (version if takes else "")
+    if first:
+        yield _raise_to(unmet, first, "")
+
+
+def _raise_to(unmet: Unmet, first: str, below: str) -> Remedy:
+    told = unmet.other.told if unmet.other else ""
+    pins = {unmet.by.name: f">={first}{below}"}
+    text = f"Or raise {unmet.by.name}: {first} takes {unmet.demand.name} {told}."
+    return Remedy(text, install_commands(pins), pins)
 
 
 def _apart(view: View, unmet: Unmet) -> Iterator[Remedy]:

@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from envdoctor import lazy_re as re
 from envdoctor.commands import install_commands, pip_install
-from envdoctor.facts import ErrorSeen, Frame
+from envdoctor.facts import REPORTED, ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.snapshot import STACK
@@ -23,12 +23,14 @@ from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 
 ID = "RELEASE-SUSPECTED"
+_BETWEEN = "a build between two releases, which may have bugs that neither has"
+_TRIED = "a pre-release, which came out to be tried, and for which what is beside it was not made"
 _MAJOR_IS_NEW = 548
 """Days after which what others call was written for that major, mostly."""
 YOUNGER = 45
 """Days by which a release that is called is younger than its caller before that is worth saying."""
 _PYTHONS = re.compile(r"[/\\]python3?\.?\d{0,2}[/\\](?!site-packages|dist-packages)|^<frozen |^<string>")
-_PASSES_ON = re.compile(r"\(\*\w{1,40}, ?\*\*\w{1,40}\)")
+_PASSES_ON = re.compile(r"\((?:self, ?)?(?:\*\w{1,40}, ?)?\*\*\w{1,40}\)")
 _MISFITS = frozenset(
     [
         "AttributeError",
@@ -246,21 +248,22 @@ def _takes_remote_code(view: View) -> bool:
 
 
 def unreleased_finding(view: View, error: ErrorSeen) -> Finding | None:
-    """Return what is to be suspected where a package of the stack is a development build."""
-    built = [n for n in STACK if (v := view.version(n)) and v.is_devrelease]
+    """Return what is to be suspected where a package of the stack is no release: a build between two, or
+    what came out before one to be tried (dev, rc)."""
+    built = [n for n in STACK if (v := view.version(n)) and v.is_prerelease]
     own = {row.name for row in view.matrix.rows(tables.PackageTraitRow) if row.from_source} if built else ()
     name = next((n for n in built if n not in own), "")
     version = view.version(name) if name else None
-    if version is None or error.kind == "said":
+    if version is None or (error.kind == "said" and REPORTED not in view.facts.notes):
         return None
     pins = {name: f"<{version.base_version}"}
+    between = version.is_devrelease
     return Finding(
         id=ID,
         severity=Severity.ERROR,
-        summary=f"{name} {version} is a build between two releases, which may have bugs that neither has:"
-        f" {error.text[:240]}",
-        cause=f"It was installed from the repository's main branch. Nothing on record accounts for the error;"
-        f" a release of {name} was at least tested whole.",
+        summary=f"{name} {version} is {_BETWEEN if between else _TRIED}: {error.text[:240]}",
+        cause=("It was installed from the repository's main branch. " if between else "")
+        + f"Nothing on record accounts for the error; a release of {name} was at least tested whole.",
         evidence=(Evidence("error", error.text, error.source),),
         remedies=(
             Remedy(f"Take the last release before {version.base_version}.", install_commands(pins), pins),

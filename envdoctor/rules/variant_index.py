@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 from packaging.version import Version
 
@@ -12,20 +12,25 @@ from envdoctor.facts import CudaVersion
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.ranges import parse_version, version_satisfies
 from envdoctor.rules.view import View
 
 _OLDEST_RECORDED = CudaVersion(11, 8)
 _FAILED = ("SYM-NO-MATCHING", "SYM-NO-VERSION-FOUND")
+_NAMED = "SYM-LOCAL-VERSION-PIP"
+"""An installer's line that names a release with its variant, `torch==2.0.1+cu121`."""
 
 
 def check_variant_index(view: View) -> Iterable[Finding]:
     """Find a CUDA variant of torch that PyTorch's own index does not have for that release."""
-    seen = [s for s in view.facts.symptoms if s.id in _FAILED and s.captured.get("name") == "torch"]
+    told = view.facts.symptoms
+    seen = [s for s in told if s.id in _FAILED and s.captured.get("name") == "torch"]
+    seen = seen or [s for s in told if s.id == _NAMED and s.captured.get("package") == "torch"]
     asked = [s.captured["variant"] for s in view.facts.symptoms if s.id == "SYM-INDEX-VARIANT"]
     if not seen:
         raise Skip("no failed installation of torch was pasted")
-    release, _, local = seen[0].captured.get("specifier", "").removeprefix("==").partition("+")
+    release, local = _asked(seen[0].captured)
     variant = local or (asked[0] if asked else "")
     version = parse_version(release)
     if not re.fullmatch(r"cu\d{3}", variant) or version is None:
@@ -51,6 +56,7 @@ def check_variant_index(view: View) -> Iterable[Finding]:
                 ),
                 {"torch": f"=={version.public}"},
             ),
+            *_other_releases(view, version, variant),
             Remedy(
                 "Let uv choose by the driver.",
                 commands("uv pip install torch=={} --torch-backend=auto", version.public),
@@ -58,9 +64,33 @@ def check_variant_index(view: View) -> Iterable[Finding]:
         ),
         certainty=Certainty.CERTAIN,
         sources=("https://github.com/pytorch/pytorch/blob/main/RELEASE.md",),
-        explains=(seen[0].id,),
+        explains=(seen[0].id, _NAMED),
         prior=0.9,
     )
+
+
+def _asked(told: Mapping[str, str]) -> tuple[str, str]:
+    """Return the release and the variant that a line says were asked for; empty where it does not."""
+    if "variant" in told:
+        return told["version"], told["variant"]
+    release, _, local = told.get("specifier", "").removeprefix("==").partition("+")
+    return release, local
+
+
+def _other_releases(view: View, version: Version, variant: str) -> Iterator[Remedy]:
+    """Offer the nearest later releases that PyTorch's index has in that variant."""
+    package = package_facts(view, "torch")
+    later = (Version(one) for one in package.versions) if package else ()
+    having = (v for v in later if v > version and not v.is_prerelease and variant in variants_of(view, v))
+    if first := next(having, None):
+        minor = f"{first.major}.{first.minor}"
+        yield Remedy(
+            f"Or the {variant} build of a later release: the first that has one is {first}.",
+            commands(
+                "pip install torch=={}.* --index-url https://download.pytorch.org/whl/{}", minor, variant
+            ),
+            {"torch": f"=={minor}.*"},
+        )
 
 
 def variants_of(view: View, version: Version) -> list[str]:
