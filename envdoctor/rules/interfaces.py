@@ -63,14 +63,22 @@ def check_missing_interface(view: View) -> Iterable[Finding]:
             elif _is_hidden(view, missing):
                 if missing.sure:
                     yield _hidden_finding(view, missing)
+            elif _is_namesakes(view, missing):
+                yield _namesake_finding(view, missing)
             elif not is_contradicted(view, missing):
                 mild = missing.symptom.id == TOLD and not tells_trouble(missing.symptom)
                 finding = _finding(view, missing)
                 yield replace(finding, severity=Severity.WARNING) if mild else finding
             elif missing.sure and view.version(missing.library) is not None:
                 yield _stale_finding(view, missing)
-            elif missing.wanted.lack is Lack.MEMBER and asks_itself(view, missing):
-                yield _namesake_finding(view, missing)
+
+
+def _is_namesakes(view: View, missing: Missing) -> bool:
+    """True where a library's own code asks for a member that its own class has: the object is another's."""
+    if missing.wanted.lack is not Lack.MEMBER or not asks_itself(view, missing):
+        return False
+    untold = view.facts.distribution(missing.library) is None
+    return untold or (not missing.sure and is_contradicted(view, missing))
 
 
 def _is_beyond(view: View, missing: Missing) -> bool:
@@ -208,14 +216,15 @@ def _stale_finding(view: View, missing: Missing) -> Finding:
 
 def _namesake_finding(view: View, missing: Missing) -> Finding:
     """The library asks for what its own class has: the object is of another class of that name."""
-    library, installed = missing.library, view.version_text(missing.library)
+    library = missing.library
+    told = " ".join(filter(None, (library, view.version_text(library))))
     owner, since = missing.wanted.owner, missing.record.versions[missing.spans[0][0]]
     before = {library: f"<{since}"}
     return Finding(
         id="INTERFACE-NAMESAKE",
         severity=Severity.ERROR,
         summary=(
-            f"{missing.what}: {library} {installed} asks for it and its own {owner} has it, so the object is"
+            f"{missing.what}: {told} asks for it and its own {owner} has it, so the object is"
             f" of another {owner}, of a package written for {library} before {since} (or of the program)"
         ),
         cause=(
