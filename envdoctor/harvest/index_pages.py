@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from html.parser import HTMLParser
@@ -97,6 +97,31 @@ def read_releases(fetcher: Fetcher, index: str, name: str) -> dict[str, tuple[In
     return page.releases()
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a project's page lists, not yet looked at: thousands of files, few of which are wanted."""
+
+    name: str
+    url: str
+    entries: Sequence[Mapping[str, Any]]
+
+    def release(self, version: str) -> tuple[IndexFile, ...]:
+        """Return the files of one release, none where there is no such."""
+        near = [entry for entry in self.entries if version in str(entry.get("filename"))]
+        return self._of(near, version) or self._of(self.entries, version)
+
+    def _of(self, entries: Iterable[Mapping[str, Any]], version: str) -> tuple[IndexFile, ...]:
+        files = _distinct(_file(self.name, self.url, entry) for entry in entries)
+        return tuple(sorted((f for f in files if f.version == version), key=lambda f: f.filename))
+
+
+def read_listing(fetcher: Fetcher, index: str, name: str) -> Listing:
+    """Return what the page of a project lists; raises NotFound, Unavailable."""
+    name = checked_name(name)
+    fetched = fetcher.get(f"{index.rstrip('/')}/{name}/", accept=ACCEPT)
+    return Listing(name, fetched.url, _entries(name, fetched))
+
+
 def checked_name(name: str) -> str:
     """Return the canonical form of a project's name; raises Unavailable for what cannot be one."""
     canonical = str(canonicalize_name(name))
@@ -107,15 +132,18 @@ def checked_name(name: str) -> str:
 
 def parse_page(name: str, fetched: Fetched) -> ProjectPage:
     """Return the page in `fetched`, JSON or HTML; raises Unavailable when it is neither or is another's."""
-    text = _decoded(fetched)
-    if "json" in fetched.content_type.lower() or text.lstrip()[:1] == "{":
-        raw = _json_entries(name, fetched.url, text)
-    else:
-        raw = _html_entries(fetched.url, text)
+    raw = _entries(name, fetched)
     files = _distinct(filter(None, (_file(name, fetched.url, entry) for entry in raw)))
     if raw and not files and any(str(e.get("filename", "")).endswith((".whl", ".tar.gz")) for e in raw):
         raise Unavailable(f"{plain_url(fetched.url)}: none of its files belongs to {name}")
     return ProjectPage(name, files, fetched.etag, left_out=len(raw) - len(files))
+
+
+def _entries(name: str, fetched: Fetched) -> list[dict[str, Any]]:
+    text = _decoded(fetched)
+    if "json" in fetched.content_type.lower() or text.lstrip()[:1] == "{":
+        return _json_entries(name, fetched.url, text)
+    return _html_entries(fetched.url, text)
 
 
 def _decoded(fetched: Fetched) -> str:

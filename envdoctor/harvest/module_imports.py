@@ -7,16 +7,23 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from envdoctor.harvest.outlines import parse_outline
 from envdoctor.python_source import parse_python
 from envdoctor.values import NamedTuple
 
-_MADE_UP = re.compile(rb"__getattr__|sys\.modules\[|\bglobals\(\)|\bsetattr\(|\bexec\(|\bvars\(\)|lazy", re.I)
-"""In a module that may have more names than its syntax binds."""
+_MAKING = (b"__getattr__", b"sys.modules[", b"globals()", b"setattr(", b"exec(", b"vars()", b"lazy")
+_MADE_UP = re.compile(rb"__getattr__|sys\.modules\[|\bglobals\(\)|\bsetattr\(|\bexec\(|\bvars\(\)|lazy")
+"""In a module that may have more names than its syntax binds, in small letters."""
+_ENDS = re.compile(rb"endswith\(['\"](\w{0,60})\.py['\"]\)")
+"""How the files end that are imported by names put together."""
 _ENDING = frozenset(("sys.exit", "exit", "quit", "os._exit"))
 
 
 class Taken(NamedTuple):
-    """One import: the line, the module, and the name that is taken from it ("": the module itself)."""
+    """One import: the line, the module, and the name that is taken from it ("": the module itself).
+
+    `*_model`: all modules of that folder whose names end so.
+    """
 
     line: int
     module: str
@@ -51,7 +58,7 @@ def parse_kept(told: list[Any]) -> ModuleImports:
 def imports_of(module: str, package: bool, source: bytes) -> ModuleImports | None:
     """Return what a file tells; None for one that is no Python of today."""
     try:
-        body = parse_python(source).body
+        body = parse_outline(source).body
     except SyntaxError:
         return None
     here = module.split(".") if package else module.split(".")[:-1]
@@ -64,8 +71,15 @@ def imports_of(module: str, package: bool, source: bytes) -> ModuleImports | Non
                 bound.setdefault(name, lazily)
     nodes = [node for node in _unguarded(body) if isinstance(node, (ast.Import, ast.ImportFrom))]
     taken = tuple(one for node in nodes for one in _taken(node, here))
+    if b"import_module(" in source:
+        taken += tuple(_made_up(body, source))
     used = dict.fromkeys(_used(body))
-    return ModuleImports(taken, bound, stars or _MADE_UP.search(source) is not None, tuple(used))
+    return ModuleImports(taken, bound, stars or _makes_names(source.lower()), tuple(used))
+
+
+def _makes_names(source: bytes) -> bool:
+    # looking for each word takes a tenth of the pattern's time, and hardly a module has one
+    return any(word in source for word in _MAKING) and _MADE_UP.search(source) is not None
 
 
 def top_imports(source: str) -> Iterator[Taken]:
@@ -149,7 +163,7 @@ def _used(body: Sequence[ast.stmt]) -> Iterator[Taken]:
         if isinstance(node, ast.Import):
             bound |= {o.asname or o.name.partition(".")[0]: o.name if o.asname else "" for o in node.names}
             continue
-        for one in _running(node, late):
+        for one in _running(node, late) if bound else ():
             path = _dotted(one)
             module = bound.get(path[0])
             if module is not None and len(path) > 1:
@@ -175,8 +189,10 @@ def _running(node: ast.AST, late: bool) -> Iterator[ast.Attribute]:
         case ast.Attribute():
             yield node
             inner = [] if _dotted(node)[0] else [node.value]
+        case ast.Constant() | ast.Name() | ast.expr_context():
+            return
         case ast.IfExp() | ast.BoolOp() | ast.Lambda() | ast.If() | ast.For() | ast.While():
-            inner = []
+            return
         case _:
             inner = list(ast.iter_child_nodes(node))
     for one in inner:
@@ -199,6 +215,26 @@ def _taken(node: ast.Import | ast.ImportFrom, here: list[str]) -> Iterator[Taken
     else:
         source = _source_of(node, here)
         yield from (Taken(node.lineno, source, one.name.replace("*", "")) for one in node.names if source)
+
+
+def _made_up(body: Sequence[ast.stmt], source: bytes) -> Iterator[Taken]:
+    """Yield the imports of all files of a folder, as registries do: the folder, and `*` with how they end."""
+    ends = {found.decode() for found in _ENDS.findall(source)}
+    for node in _unguarded(body):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        for one in ast.walk(node):
+            if isinstance(one, ast.Call) and one.args and ast.unparse(one.func).endswith("import_module"):
+                folder = _start_of(one.args[0])
+                yield from (Taken(one.lineno, folder[:-1], f"*{end}") for end in ends if folder[-1:] == ".")
+
+
+def _start_of(text: ast.expr) -> str:
+    """Return what a text that is put together begins with; "" where that is no text."""
+    while isinstance(text, ast.BinOp):
+        text = text.left
+    first = text.values[0] if isinstance(text, ast.JoinedStr) and text.values else text
+    return first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
 
 
 def _source_of(node: ast.ImportFrom, here: list[str]) -> str:

@@ -11,7 +11,7 @@ from time import monotonic
 from envdoctor.errors import EnvdoctorError
 from envdoctor.fact_files import user_folder
 from envdoctor.fetch import Fetcher
-from envdoctor.harvest.index_pages import IndexFile, read_releases
+from envdoctor.harvest.index_pages import Listing, read_listing
 from envdoctor.harvest.release_modules import KeptModules, ReleaseModules, open_release
 from envdoctor.harvest.workers import Workers
 
@@ -28,9 +28,11 @@ class ModuleReader:
     fetcher: Fetcher | None
     index: str
     kept: KeptModules
-    _releases: dict[Release, ReleaseModules | None]
+    _releases: dict[Release, ReleaseModules | None] = field(default_factory=dict)
     _started: float = field(default_factory=monotonic)
-    _pages: dict[str, Mapping[str, tuple[IndexFile, ...]]] = field(default_factory=dict)
+    _listings: dict[str, Listing] = field(default_factory=dict)
+    _grown: set[Release] = field(default_factory=set)
+    """Of which more was read than is kept."""
 
     def release(self, name: str, version: str) -> ReleaseModules | None:
         """Return a release; None for one that cannot be read."""
@@ -65,14 +67,13 @@ class ModuleReader:
         if self.fetcher is None or monotonic() - self._started > PATIENCE_S:
             return None
         try:
-            if name not in self._pages:
-                self._pages[name] = read_releases(self.fetcher, self.index, name)
-            files = self._pages[name].get(version)
+            if name not in self._listings:
+                self._listings[name] = read_listing(self.fetcher, self.index, name)
+            files = self._listings[name].release(version)
             release = open_release(self.fetcher, name, version, files) if files else None
         except EnvdoctorError:
             return None
-        if release is not None:
-            self.kept.write(release)
+        self._grown.add(one)
         return release
 
     def _read(self, one: Release, modules: Collection[str]) -> None:
@@ -88,24 +89,29 @@ class ModuleReader:
             release.read(modules, self.fetcher)
         except EnvdoctorError:
             return
-        self.kept.write(release)
+        self._grown.add(one)
+
+    def keep(self) -> None:
+        """Keep what was read."""
+        for one in sorted(self._grown):
+            if release := self._releases.get(one):
+                self.kept.write(release)
 
 
 @contextmanager
-def module_reader(
-    index_url: str | None, offline: bool, opened: dict[Release, ReleaseModules | None]
-) -> Iterator[ModuleReader]:
-    """Give a reader of the index that this machine uses; what it opens is `opened` from then on.
-
-    Raises InputError or Unavailable.
-    """
+def module_reader(index_url: str | None, offline: bool) -> Iterator[ModuleReader]:
+    """Give a reader of the index that this machine uses; raises InputError or Unavailable."""
     from envdoctor.harvest.index_settings import read_index_settings
     from envdoctor.harvest.refresh import WAITED_FOR, fetcher_for
 
     kept = KeptModules(Path(user_folder(), "modules"))
     if offline:
-        yield ModuleReader(None, "", kept, opened)
+        yield ModuleReader(None, "", kept)
         return
     settings = read_index_settings(index_url)
     with fetcher_for(settings, WAITED_FOR) as fetcher:
-        yield ModuleReader(fetcher, settings.url, kept, opened)
+        reader = ModuleReader(fetcher, settings.url, kept)
+        try:
+            yield reader
+        finally:
+            reader.keep()

@@ -11,7 +11,7 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from envdoctor.harvest.module_imports import ModuleImports, imports_of, parse_ke
 from envdoctor.harvest.remote_archive import RemoteZip, naming, read_sdist_members
 from envdoctor.inputs import MEBIBYTE
 
-SCHEMA = "envdoctor.modules/2"
+SCHEMA = "envdoctor.modules/3"
 WHOLE = 2 * MEBIBYTE
 """Wheels up to this many bytes are read whole: that takes no longer than their directory and some members."""
 LARGEST_SDIST = 8 * MEBIBYTE
@@ -57,6 +57,11 @@ class ReleaseModules:
         """Return the file of a module; "" for a folder without one, or a compiled one, or none."""
         path = module.replace(".", "/")
         return next((one for one in (f"{path}/__init__.py", f"{path}.py") if one in self.files), "")
+
+    def within(self, folder: str, end: str) -> Iterator[str]:
+        """Yield the modules right within a folder whose names end so."""
+        inside = re.compile(rf"{re.escape(folder.replace('.', '/'))}/(?!_)(\w*{re.escape(end)})\.py")
+        yield from (f"{folder}.{found[1]}" for path in self.files if (found := inside.fullmatch(path)))
 
     def has(self, module: str) -> bool:
         """True for a module of it: a file, a compiled one, or a folder of modules."""

@@ -145,6 +145,7 @@ def options_of(asked: Asked, exclude_newer: str | None = None, allow_source: boo
         labels=frozenset(
             (v.partition("+")[0], v.partition("+")[2]) for n, v in exact if n == TORCH and "+" in v
         ),
+        built=frozenset((n, v.partition("+")[2]) for n, v in exact if n != TORCH and "+" in v),
         constraints=asked.constraints,
         asked=frozenset(
             word for r in asked.requests for word in (r.name, *(f"{r.name}[{extra}]" for extra in r.extras))

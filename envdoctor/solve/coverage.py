@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from envdoctor.harvest.lookup import Lookup
     from envdoctor.harvest.module_reader import ModuleReader
-    from envdoctor.harvest.release_modules import ReleaseModules
     from envdoctor.harvest.store import Record
 
 FURTHER = (12, 100)
@@ -44,8 +43,6 @@ class Coverage:
         self.problems: dict[str, str] = {}
         self._read_on: dict[str, int] = {}
         """How often a package was read on."""
-        self._opened: dict[tuple[str, str], ReleaseModules | None] = {}
-        """The releases whose modules were asked for."""
 
     def knows(self, name: str) -> bool:
         """True when the facts know releases of a package."""
@@ -126,7 +123,7 @@ class Coverage:
         """Give what reads which modules releases have; offline what was kept of them."""
         from envdoctor.harvest.module_reader import module_reader
 
-        return module_reader(self.index_url, self.offline, self._opened)
+        return module_reader(self.index_url, self.offline)
 
     @property
     def _lookup(self) -> Lookup:

@@ -37,6 +37,8 @@ class Options:
     """Pairs of name and version pinned exactly, so that a yanked release is meant."""
     labels: frozenset[tuple[str, str]] = frozenset()
     """Versions of torch with the local label that was asked for."""
+    built: frozenset[tuple[str, str]] = frozenset()
+    """Other packages with the local label that was asked for: it tells the CUDA that they are built for."""
     constraints: tuple[Request, ...] = ()
     """What holds of a package if it is there at all."""
     overrides: tuple[Request, ...] = ()

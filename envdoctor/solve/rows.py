@@ -11,7 +11,7 @@ from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.solve.nodes import TORCH, Context, Node
 from envdoctor.solve.problem import Literal, Nogood
-from envdoctor.solve.variants import Build, followers
+from envdoctor.solve.variants import Build, cuda_of_label, followers
 from envdoctor.solve.versions import InvalidSpecifier, satisfies, spec_mask
 
 BITSANDBYTES = "bitsandbytes"
@@ -149,7 +149,8 @@ def _of_followers(context: Context, names: Collection[str]) -> Iterator[Nogood]:
     """Packages that are built for the CUDA of torch's release exclude its variants of another CUDA.
 
     What is built for a CUDA loads beside a later one of the same major, whose runtime has all that it calls.
-    On aarch64, where torch's default wheels hold no CUDA before 2.11, they are built for the same CUDA.
+    On aarch64, where torch's default wheels hold no CUDA before 2.11, they are built for the same CUDA. One
+    that is asked for by a label (`+cu118`) is built for the CUDA that it names.
     """
     torch = context.node(TORCH) if TORCH in names else None
     if torch is None or torch.builds is None:
@@ -157,8 +158,10 @@ def _of_followers(context: Context, names: Collection[str]) -> Iterator[Nogood]:
     variants = _builds_where(torch, lambda one: bool(one.variant) and not _serves(one.cuda, one.meant))
     for name in sorted(followers(context.matrix, "default") & set(names)):
         node = context.node(name)
-        if node is not None and variants:
-            yield Nogood((Literal(name, node.all), Literal(TORCH, variants)), FOLLOWER + name.upper())
+        own = next((cuda_of_label(label) for one, label in context.options.built if one == name), None)
+        barred = _builds_where(torch, lambda one, own=own: not _serves(one.cuda, own)) if own else variants
+        if node is not None and barred:
+            yield Nogood((Literal(name, node.all), Literal(TORCH, barred)), FOLLOWER + name.upper())
 
 
 def _of_toolkits(context: Context, names: Set[str]) -> Iterator[Nogood]:

@@ -76,9 +76,14 @@ def builds_of(
     return builds
 
 
+def cuda_of_label(label: str) -> CudaVersion | None:
+    """Return the CUDA that a local label names (`cu118`); None for another."""
+    return CudaVersion.parse(label) if re.fullmatch(r"cu\d{2,3}", label) else None
+
+
 def _labelled(version: str, label: str) -> Build:
     """Return a build of which nothing but its label is known."""
-    cuda = CudaVersion.parse(label) if re.fullmatch(r"cu\d{2,3}", label) else None
+    cuda = cuda_of_label(label)
     return Build(version, label, cuda, () if label == "cpu" else None, "the label asked for")
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
@@ -16,10 +19,13 @@ from envdoctor.solve.goal import Goal
 from envdoctor.solve.pinning import pin
 from envdoctor.solve.requests import Request
 from envdoctor.upgrading.gone import Move
-from envdoctor.upgrading.needing import Wanted, wanted_by_modules
+from envdoctor.upgrading.needing import CodeImports, Wanted, imports_of_code, wanted_by_modules
 from envdoctor.upgrading.submodules import needed_by_code
-from envdoctor.upgrading.upgrading import Found, judge_paths, moves_of_its_time
+from envdoctor.upgrading.upgrading import Cells, Found, judge_paths, moves_of_its_time
 from envdoctor.upgrading.uses import NAMED, Kind
+
+if TYPE_CHECKING:
+    from envdoctor.harvest.module_reader import ModuleReader
 
 ROUNDS = 5
 """How often an answer may bring releases that lost, or need, something else."""
@@ -32,25 +38,64 @@ def pinned_for_code(goal: Goal, answer: PinSet, matrix: Matrix, paths: Sequence[
     InputError for a path that is none.
     """
     asked, unmet = len(goal.requests), dict[Request, str]()
-    for _ in range(ROUNDS):
-        if answer.status != "solved":
-            break
-        wanted = [one for one in _wanted(goal, answer, matrix, paths) if one.request not in unmet]
-        if not wanted:
-            break
-        goal, answer = _met(goal, answer, wanted, unmet)
+    with goal.coverage.modules() if goal.coverage else nullcontext() as reader:
+        code = _Code(matrix, reader, paths)
+        for _ in range(ROUNDS):
+            if answer.status != "solved":
+                break
+            wanted = [one for one in code.wanted(goal, answer) if one.request not in unmet]
+            if not wanted:
+                break
+            goal, answer = _met(goal, answer, wanted, unmet)
     besides = tuple(map(str, goal.requests[asked:]))
     return replace(answer, notes=(*answer.notes, *unmet.values()), besides=besides)
 
 
-def _wanted(goal: Goal, answer: PinSet, matrix: Matrix, paths: Sequence[str]) -> list[Wanted]:
-    """Return what the pins lack: what is needed first, and where nothing is what code lost."""
-    pinned = {one.name: one.version for one in answer.pins}
-    needed = (*wanted_by_modules(goal, answer, matrix, paths), *needed_by_code(goal, pinned, matrix, paths))
-    if needed:
-        return list({one.request.name: one for one in needed}.values())
-    lost = _lost(goal, answer, matrix, paths)
-    return [_holding(name, found) for name, found in lost.items()]
+@dataclass
+class _Code:
+    """Code, for which answers are judged one after another."""
+
+    matrix: Matrix
+    reader: ModuleReader | None
+    paths: Sequence[str]
+    judged: set[tuple[str, str]] = field(default_factory=set)
+    """The releases, by name, of which the code's uses were judged."""
+    known: dict[Path, Cells] = field(default_factory=dict)
+    """What was read of files."""
+
+    @cached_property
+    def imports(self) -> CodeImports:
+        """What the code imports; raises InputError for a path that is none."""
+        return imports_of_code(self.paths)
+
+    def wanted(self, goal: Goal, answer: PinSet) -> list[Wanted]:
+        """Return what the pins lack: what is needed first, and where nothing is what code lost."""
+        pinned = {one.name: one.version for one in answer.pins}
+        needed = needed_by_code(goal, pinned, self.matrix, self.paths)
+        if self.reader is not None:
+            needed = [*wanted_by_modules(goal, answer, self.matrix, self.reader, self.imports), *needed]
+        if needed:
+            return list({one.request.name: one for one in needed}.values())
+        return [_holding(name, found) for name, found in self._lost(goal, pinned).items()]
+
+    def _lost(self, goal: Goal, pinned: Mapping[str, str]) -> Mapping[str, Found]:
+        """Return, by library, the use that ended first among those that releases not judged before lack."""
+        fresh = {name: version for name, version in pinned.items() if (name, version) not in self.judged}
+        self.judged.update(fresh.items())
+        moves = dict(moves_of_its_time(goal.context.snapshot, fresh))
+        whenever = {n: Move(move.new) for n, move in moves.items()}  # a name may have come and gone since
+        judged = (
+            judge_paths(self.matrix, moves, self.paths, (*NAMED, Kind.KEYWORD), known=self.known),
+            judge_paths(self.matrix, whenever, self.paths, NAMED, moves, known=self.known),
+        )
+        first: dict[str, Found] = {}
+        for found in (one for part in judged for one in part.failing if _fails(one)):
+            library = found.told.library or distribution_of(self.matrix, found.told.use.path)
+            since, known = Version(found.told.since), first.get(library)
+            old = moves[library].old if library in moves else None
+            if (old is None or since > old) and (known is None or since < Version(known.told.since)):
+                first[library] = found
+        return first
 
 
 def _met(
@@ -79,24 +124,6 @@ def _with(goal: Goal, wanted: Sequence[Wanted]) -> Goal:
         notes=(*goal.notes, *(one.told for one in wanted)),
     )
     return wider.on(goal.context.target, replace(options, constraints=(*options.constraints, *bounds)))
-
-
-def _lost(goal: Goal, answer: PinSet, matrix: Matrix, paths: Sequence[str]) -> Mapping[str, Found]:
-    """Return, by library, the use that ended first among those that the pinned releases do not have."""
-    moves = dict(moves_of_its_time(goal.context.snapshot, {one.name: one.version for one in answer.pins}))
-    whenever = {name: Move(move.new) for name, move in moves.items()}  # a name may have come and gone since
-    judged = (
-        judge_paths(matrix, moves, paths, (*NAMED, Kind.KEYWORD)),
-        judge_paths(matrix, whenever, paths, NAMED, moves),
-    )
-    first: dict[str, Found] = {}
-    for found in (one for part in judged for one in part.failing if _fails(one)):
-        library = found.told.library or distribution_of(matrix, found.told.use.path)
-        since, known = Version(found.told.since), first.get(library)
-        old = moves[library].old if library in moves else None
-        if (old is None or since > old) and (known is None or since < Version(known.told.since)):
-            first[library] = found
-    return first
 
 
 def _fails(found: Found) -> bool:

@@ -75,8 +75,12 @@ class Walk:
     def lacks(self, imports: Iterable[Import]) -> list[Lack]:
         """Return what fails, each path once, in the order in which it is met."""
         found: dict[str, Lack] = {}
-        level = list(imports)
+        level, met = list(imports), set[tuple[str, str, str, bool]]()
         for _ in range(LEVELS):
+            # what was met once leads to nothing further, and fails by the same path
+            fresh = {(one.owner, *one.taken[1:], one.used): one for one in reversed(level)}
+            level = [one for key, one in reversed(fresh.items()) if key not in met]
+            met.update(fresh)
             absent, placed = self._placed(level)
             for one in (*absent, *self._missing(placed)):
                 found.setdefault(one.path, one)
@@ -220,13 +224,22 @@ class Walk:
                 told = release.told.get(module)
                 place = f"{module}, line"
                 for taken in told.taken if told else ():
-                    yield Import(taken, release.name, f"{place} {taken.line}")
+                    for each in self._each(taken, release):
+                        yield Import(each, release.name, f"{place} {taken.line}")
                 for taken in told.used if told else ():
                     yield Import(taken, release.name, f"{place} {taken.line}", used=True)
             told = release.told.get(one.taken.module)
             lazily = told.names.get(one.taken.name, "") if told and release.name not in self._recorded else ""
             if lazily:
                 yield Import(one.taken._replace(module=lazily), release.name, one.place)
+
+    def _each(self, taken: Taken, release: ReleaseModules) -> Iterator[Taken]:
+        """Yield an import, or those of all modules of a folder that it stands for."""
+        if taken.name[:1] != "*":
+            yield taken
+            return
+        for module in release.within(taken.module, taken.name[1:]):
+            yield taken._replace(module=module, name="")
 
     def _brought_elsewhere(self, root: str) -> str:
         """Return the pinned package that brings a module under another name than its own; "" for none."""

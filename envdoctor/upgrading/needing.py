@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
@@ -24,6 +25,9 @@ from envdoctor.upgrading.paths import is_open
 from envdoctor.upgrading.sources import find_files, python_of, read_text
 from envdoctor.values import NamedTuple
 
+if TYPE_CHECKING:
+    from envdoctor.harvest.module_reader import ModuleReader
+
 
 class Wanted(NamedTuple):
     """A request, or a bound for what is pinned, with the reason, and what is said where it cannot be had."""
@@ -40,26 +44,33 @@ class Wanted(NamedTuple):
         return "it has no place beside what was asked for"
 
 
-def wanted_by_modules(goal: Goal, answer: PinSet, matrix: Matrix, paths: Sequence[str]) -> list[Wanted]:
-    """Return what the pins need so that what the code imports (else what was looked up) imports.
+class CodeImports(NamedTuple):
+    """What code imports, and the names of its own modules and folders."""
 
-    Raises InputError for a path that is none.
-    """
-    if goal.coverage is None:
-        return []
+    imports: tuple[Import, ...]
+    own: frozenset[str]
+
+
+def imports_of_code(paths: Sequence[str]) -> CodeImports:
+    """Return what the files under paths import at their top; raises InputError for a path that is none."""
+    files = find_files(paths)
+    own = frozenset(part for file in files for part in (*file.parent.parts, file.stem))
+    return CodeImports(tuple(_imports(files)), own)
+
+
+def wanted_by_modules(
+    goal: Goal, answer: PinSet, matrix: Matrix, reader: ModuleReader, code: CodeImports
+) -> list[Wanted]:
+    """Return what the pins need so that what the code imports (without code what was looked up) imports."""
     pinned = {one.name: one.version for one in answer.pins}
     looked_up = [name for name, _ in answer.looked_up if name in pinned]
     asked, minor = {one.name for one in goal.requests}, goal.context.target.python_minor
-    with goal.coverage.modules() as reader:
-        standard = cache(lambda root: is_in_python(matrix, root, minor))
-        files = find_files(paths)
-        own = frozenset(part for file in files for part in (*file.parent.parts, file.stem))
-        walk = Walk(matrix, reader, pinned, standard, own)
-        imports = list(_imports(files))
-        for name in () if paths else looked_up:
-            imports += walk.roots_of(name) if name in asked else ()
-        remedy = _Remedies(goal, matrix, walk)
-        found = [remedy.of(lack) for lack in walk.lacks(imports)]
+    walk = Walk(matrix, reader, pinned, cache(lambda root: is_in_python(matrix, root, minor)), code.own)
+    imports = list(code.imports)
+    for name in () if code.own else looked_up:
+        imports += walk.roots_of(name) if name in asked else ()
+    remedy = _Remedies(goal, matrix, walk)
+    found = [remedy.of(lack) for lack in walk.lacks(imports)]
     return list({one.request: one for one in found if one is not None}.values())
 
 

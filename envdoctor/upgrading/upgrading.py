@@ -20,6 +20,7 @@ from envdoctor.solve.goal import Goal
 from envdoctor.upgrading.breaks import Break, users
 from envdoctor.upgrading.classes import Brought, Project
 from envdoctor.upgrading.gone import Move
+from envdoctor.upgrading.held import Held
 from envdoctor.upgrading.judging import Judge
 from envdoctor.upgrading.patching import diff_of, patched
 from envdoctor.upgrading.reading import read_cells
@@ -28,20 +29,25 @@ from envdoctor.upgrading.settings import judge_settings, judge_variables
 from envdoctor.upgrading.sources import (
     COMMANDED,
     KEYED,
+    Source,
     find_files,
     is_for_another,
     python_of,
     read_text,
     requires,
 )
-from envdoctor.upgrading.uses import Kind, Use
+from envdoctor.upgrading.uses import Kind, Read, Use
 from envdoctor.values import Shown
 
+Cells = Sequence[tuple[Source, Read | None]]
+"""The texts of a file, each with what was read of it; None for one that cannot be parsed."""
 SCHEMA = "envdoctor.upgrade/1"
 AGE = 4 * 365
 """Days before a library's newest release: with what was there then, code of today may still be written."""
 _WORD = re.compile(r"\w+")
 _LOADED = re.compile(r"\b(\w{1,80})\.from_pretrained\b")
+_IN_TEXT = frozenset((Kind.SETTING, Kind.VARIABLE, Kind.REQUIREMENT))
+"""What is found in the text of files, whatever their kind."""
 _TELLING = 5
 """Letters from which the name of what is called tells its class."""
 
@@ -170,17 +176,21 @@ def judge_paths(
     paths: Sequence[str],
     kinds: Collection[Kind] = tuple(Kind),
     lately: Mapping[str, Move] = MappingProxyType({}),
+    known: dict[Path, Cells] | None = None,
 ) -> Judged:
     """Judge the files under the paths, code by these kinds of uses; raises InputError for no path.
 
-    `lately` are the moves of code that is taken to run as it is, from the releases of its time.
+    `lately` are the moves of code that is taken to run as it is, from the releases of its time. What is read
+    of a file is the same whatever moves: it goes into `known`, and is taken from there.
     """
+    known = {} if known is None else known
     judged, judge, defined = Judged(), Judge(matrix, moves, kinds, lately), dict[str, set[Path]]()
+    in_text = not _IN_TEXT.isdisjoint(kinds)
     files = [path for path in find_files(paths) if not is_for_another(path, moves)]
     apart = list[Path]()
     project = Project(files, lambda module: judge.library(module) in moves)
     named, loaded = judge.named(), set[str]()
-    for path in files:
+    for path in files if in_text else (path for path in files if path.suffix in (".py", ".ipynb")):
         text = read_text(path)
         if text is None:
             judged.unread.append(str(path))
@@ -190,8 +200,11 @@ def judge_paths(
         if path.suffix == ".py" and not named.search(text) and not project.leans(path, text):
             apart.append(path)
         elif path.suffix in (".py", ".ipynb"):
-            _judge_python(judge, path, text, judged, defined, project.brought_to(path))
-        judged.breaks += [Found(str(path), 0, one) for one in _judge_text(judge, path, text)]
+            if path not in known:
+                known[path] = _read_python(path, text, project.brought_to(path), judge.held)
+            _judge_python(judge, path, known[path], judged, defined)
+        if in_text:
+            judged.breaks += [Found(str(path), 0, one) for one in _judge_text(judge, path, text)]
     _define_apart(apart, judged.breaks, defined)
     judged.breaks = [
         one for one in judged.breaks if not _is_own(matrix, one, defined) and _is_made_so(one, loaded)
@@ -281,13 +294,16 @@ def _judge_text(judge: Judge, path: Path, text: str) -> Iterator[Break]:
         yield from judge_variables(judge.matrix, judge.moves, path.suffix, text)
 
 
-def _judge_python(
-    judge: Judge, path: Path, text: str, judged: Judged, defined: dict[str, set[Path]], brought: Brought
-) -> None:
+def _read_python(path: Path, text: str, brought: Brought, held: Held) -> Cells:
     sources = list(python_of(path, text))
+    return list(zip(sources, read_cells((one.text for one in sources), brought, held), strict=True))
+
+
+def _judge_python(
+    judge: Judge, path: Path, cells: Cells, judged: Judged, defined: dict[str, set[Path]]
+) -> None:
     broken: list[Break] = []
-    cells = read_cells((one.text for one in sources), brought, judge.held)
-    for source, read in zip(sources, cells, strict=True):
+    for source, read in cells:
         if read is None:
             judged.unread.append(f"{source.file}{f', cell {source.cell}' if source.cell else ''}")
             continue

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from fake_index import FakeIndex
 
 from envdoctor.harvest.module_imports import imports_of
+from envdoctor.harvest.outlines import outlined, parse_outline
 from envdoctor.matrix import load_matrix
 from envdoctor.matrix.snapshot import load_snapshot
+from envdoctor.python_source import parse_python
 
 OF_OLD = "2021-06-02T03:04:05Z"
 
@@ -251,3 +254,58 @@ def test_a_module_that_the_newest_release_lost_is_brought_by_an_older_one(
         answer = pin("other-name", *asked, "--code", str(code))
         assert int(answer.pins["setuptools"].split(".")[0]) < 82
         assert "setuptools<82" in " ".join(answer.told["notes"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NAMES = [f[:-3] for f in listdir('.') if f.endswith('_model.py')]\n"
+        "MODELS = [importlib.import_module(f'unheard_of.models.{name}') for name in NAMES]\n",
+        "for f in listdir('.'):\n    if f.endswith('_model.py'):\n"
+        "        import_module('unheard_of.models.' + f[:-3])\n",
+    ],
+)
+@pytest.mark.parametrize(("file", "is_met"), [("a_model.py", True), ("other.py", False)])
+def test_what_a_registry_imports_by_the_names_of_files_runs_too(
+    index: FakeIndex, einops: None, pin, text: str, file: str, is_met: bool
+) -> None:
+    members = {
+        "unheard_of/__init__.py": b"from .models import *\n",
+        "unheard_of/models/__init__.py": f"import importlib\n{text}".encode(),
+        f"unheard_of/models/{file}": b"import einops\n",
+    }
+    index.add_wheel("unheard-of", "1.0", members=members)
+    assert ("einops" in pin("unheard-of").pins) is is_met
+
+
+def test_what_was_opened_for_one_answer_is_read_on_for_the_next(
+    index: FakeIndex, einops: None, pin, tmp_path: Path
+) -> None:
+    padding = {f"unheard_of/data{number}.bin": os.urandom(1 << 20) for number in range(3)}
+    members = {"unheard_of/__init__.py": b"from . import a\nimport einops\n", "unheard_of/a.py": b""}
+    index.add_wheel("unheard-of", "1.0", members={**members, **padding})
+    code = tmp_path / "train.py"
+    code.write_text("import unheard_of\nfrom transformers import AdamW\n")
+    answer = pin("unheard-of", "transformers", "--code", str(code))
+    assert "einops" in answer.pins
+    assert answer.pins["transformers"].startswith("4.")
+
+
+def test_the_bodies_of_functions_are_no_part_of_a_modules_outline() -> None:
+    source = (
+        b'def f(a=(1,\n  2)) -> int:  # told\n    """Text.\n\n    import x\n    """\n    return a\n\n'
+        b"class C:\n\t@d\n\tasync def m(self):\n\t\tawait q\n\n\tw = 1\ndef g(): return 1\n"
+        b'def h():\n    s = """\nimport y\n"""\nz = 2\n'
+    )
+    told = outlined(source)
+    assert b"return a" not in told
+    assert b"await q" not in told
+    assert told.count(b"\n") == source.count(b"\n")
+    whole, outline = parse_python(source), parse_outline(source)
+    assert [one.lineno for one in whole.body] == [one.lineno for one in outline.body]
+
+
+@pytest.mark.parametrize("text", [b"def f():\nx = 1\n", b"def f(\n", b"class A:\n  def f(self):\n x\n"])
+def test_what_is_no_python_has_no_outline(text: bytes) -> None:
+    with pytest.raises(SyntaxError):
+        parse_outline(text)

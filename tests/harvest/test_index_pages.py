@@ -14,6 +14,7 @@ from envdoctor.harvest.index_pages import (
     parse_page,
     parse_project_json,
     project_json_url,
+    read_listing,
     read_project_page,
     release_of,
 )
@@ -224,3 +225,15 @@ def test_files_without_hash_or_time_are_kept(index: FakeIndex):
         read = read_project_page(fetcher, index.url, "demo")
     assert read is not None
     assert read.files[0].uploaded is None
+
+
+@pytest.mark.parametrize("style", ["json", "html"])
+def test_one_release_is_picked_from_a_listing_however_its_files_spell_it(index: FakeIndex, style):
+    index.style = style
+    for version in ("1.0", "1.10", "1.0.post1", "2024.01.02"):
+        index.add_wheel("demo", version)
+    with index.fetcher() as fetcher:
+        listing = read_listing(fetcher, index.url, "Demo")
+    assert [file.version for file in listing.release("1.0")] == ["1.0"]
+    assert len(listing.release("2024.1.2")) == 1
+    assert listing.release("3.0") == ()

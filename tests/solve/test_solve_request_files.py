@@ -178,6 +178,12 @@ def test_a_local_label_of_another_package_is_judged_as_its_release(pin: Any) -> 
     assert answer.pins["flash-attn"] == "2.5.8"
 
 
+@pytest.mark.parametrize(("label", "status"), [("cu118", "solved"), ("cu121", "conflict")])
+def test_a_local_label_tells_which_cuda_a_package_is_built_for(pin: Any, label: str, status: str) -> None:
+    answer = pin(f"torch==2.1.2+cu118\nxformers==0.0.23.post1+{label}\n", "--python-version", "3.10")
+    assert answer.json["status"] == status
+
+
 def test_a_local_project_brings_its_own_requirements(pin: Any, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(
         '[project]\nname = "mine"\ndependencies = ["peft"]\n'
