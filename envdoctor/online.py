@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _SITE = re.compile(r"(?:site|dist)-packages[/\\](?:[^/\\]{1,200}\.egg[/\\])?(.{1,300}\.py)$")
 SOURCE = "the traceback's lines (inferred)"
+NEAR = "releases near the traceback's lines (inferred)"
 SECONDS = 30.0
 """How long the index is asked, at most."""
 LIBRARIES = 4
@@ -117,11 +118,14 @@ def with_releases(facts: Facts, library: str, stood: Stood) -> Facts:
     known = facts.distribution(library)
     if known is not None and known.version:
         version = parse_version(known.version)
-        if version is None or stood.has(version):
+        if version is None or stood.near or stood.has(version):
             return facts
         note = f"{library}: the traceback's lines are those of {stood.told}, and {known.version} is stated"
         return replace(facts, notes=(*facts.notes, note))
-    dated = Distribution(library, SOURCE, specifier=stood.specifier)
+    if stood.near:
+        note = f"{library}: no release has the traceback's lines at these numbers: {stood.told} are nearest"
+        facts = replace(facts, notes=(*facts.notes, f"{note} (a commit between releases, or a changed file)"))
+    dated = Distribution(library, NEAR if stood.near else SOURCE, specifier=stood.specifier)
     distributions = {**facts.environment.distributions, library: dated}
     return replace(facts, environment=replace(facts.environment, distributions=distributions))
 

@@ -1,6 +1,8 @@
 """Which releases a traceback ran in: its quoted lines, looked for where they stand in each release's files.
 
-The index is read for the few files that a traceback names, bounded, and what was read is kept in the cache.
+Where they stand in none as they were seen, a commit between two releases ran, or a changed file: then those
+count in which most of them stand, and nearest, with their neighbours. The index is read for the few files
+that a traceback names, bounded, and what was read is kept in the cache.
 """
 
 from __future__ import annotations
@@ -31,6 +33,10 @@ RELEASES = 260
 FILES = 4
 """Files of one library that are looked at: the innermost frames'."""
 AT_ONCE = 8
+FAR = 100
+"""Lines by which those of a commit are moved on average, at most, in the nearest release."""
+QUOTED = 180
+"""Letters of a quoted line that are compared."""
 _MISSING = b"\x00"
 """Kept for a file that a release does not have."""
 
@@ -53,6 +59,8 @@ class Stood:
 
     releases: Sequence[str]
     on: bool = False
+    near: bool = False
+    """No release has them at these numbers: these are the nearest."""
 
     @property
     def told(self) -> str:
@@ -83,7 +91,9 @@ class Dater:
     deadline: float
 
     def releases(self, library: str, sights: Sequence[Sight]) -> Stood:
-        """Return the releases in which every sight stands as it was seen; none where they stand in none.
+        """Return the releases in which every sight stands as it was seen, else those nearest to them.
+
+        None where too few of the lines stand in any.
 
         Raises Unavailable when the index cannot be read, or the time is over before all were looked at.
         """
@@ -93,9 +103,13 @@ class Dater:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             fits = list(pool.map(lambda v: self._fits(library, v, known[v], chosen), final))
         stood = _without_gaps(final, fits)
+        if not stood:
+            told = {version: self._offsets(library, version, known[version], chosen) for version in final}
+            near = _nearest(told) if told and chosen else []
+            return Stood(_with_neighbours(final, near), on=final[-1:] == near[-1:] != [], near=True)
         if any(sight.built for sight in sights):
             stood = _with_neighbours(final, stood)
-        return Stood(stood, on=bool(stood) and stood[-1] == final[-1])
+        return Stood(stood, on=stood[-1] == final[-1])
 
     def _fits(
         self, library: str, version: str, files: Sequence[IndexFile], sights: Mapping[str, list[Sight]]
@@ -108,6 +122,14 @@ class Dater:
             path in texts and all(_stands(texts[path], sight) for sight in some)
             for path, some in sights.items()
         )
+
+    def _offsets(
+        self, library: str, version: str, files: Sequence[IndexFile], sights: Mapping[str, list[Sight]]
+    ) -> list[int | None]:
+        """Return how many lines further down each sight stands; None for one that does not."""
+        texts = self._texts(library, version, files, list(sights)) or {}
+        lines = ((path, sight) for path, some in sights.items() for sight in dict.fromkeys(some))
+        return [_offset(texts.get(path, ""), sight) for path, sight in lines]
 
     def _texts(
         self, library: str, version: str, files: Sequence[IndexFile], paths: Sequence[str]
@@ -157,6 +179,24 @@ def _with_neighbours(versions: Sequence[str], stood: Sequence[str]) -> list[str]
     return list(versions[max(0, places[0] - 1) : places[-1] + 2]) if places else []
 
 
+def _nearest(offsets: Mapping[str, Sequence[int | None]]) -> list[str]:
+    """Return the releases that need the lines least moved; where none has all, those that lack fewest.
+
+    None where half of the lines lack, or are far; nor the oldest release: what ran may be older still.
+    """
+    most = min(each.count(None) for each in offsets.values())
+    moved = {
+        version: sum(abs(one) for one in each if one is not None)
+        for version, each in offsets.items()
+        if each.count(None) == most
+    }
+    standing = len(next(iter(offsets.values()))) - most
+    least = min(moved.values())
+    found = [version for version, far in moved.items() if most or far == least]
+    told = standing > most and least <= FAR * standing and found[0] != next(iter(offsets))
+    return found if told else []
+
+
 def _chosen(sights: Sequence[Sight]) -> dict[str, list[Sight]]:
     """Return the sights of the first few files, by file."""
     chosen: dict[str, list[Sight]] = {}
@@ -172,8 +212,18 @@ def _stands(text: str, sight: Sight) -> bool:
     if sight.line > len(lines):
         return False
     if sight.code:
-        return lines[sight.line - 1].strip().startswith(sight.code.strip()[:180])
+        return lines[sight.line - 1].strip().startswith(sight.code.strip()[:QUOTED])
     return sight.function in ("<module>", "") or sight.function in _around(text, sight.line)
+
+
+def _offset(text: str, sight: Sight) -> int | None:
+    """Return how many lines further down the sight stands, where it is nearest; None where it does not."""
+    if _stands(text, sight):
+        return 0
+    lines = enumerate(text.split("\n"), 1) if sight.code else ()
+    code = sight.code.strip()[:QUOTED]
+    places = (place - sight.line for place, line in lines if line.strip().startswith(code))
+    return min(places, key=abs, default=None)
 
 
 def _around(text: str, line: int) -> set[str]:

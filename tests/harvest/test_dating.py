@@ -12,7 +12,7 @@ from packaging.version import Version
 from envdoctor.errors import Unavailable
 from envdoctor.facts import Facts, Frame
 from envdoctor.harvest.dating import Dater, Sight, Stood
-from envdoctor.online import SOURCE, sights_of, with_releases
+from envdoctor.online import NEAR, SOURCE, sights_of, with_releases
 
 FRAMES = (
     Frame("train.py", 3, "<module>", "gizmo.spin()"),
@@ -66,6 +66,25 @@ def test_a_function_dates_where_no_line_is_quoted(dater: Dater) -> None:
     assert dated(dater, Frame(file, 2, "spin")) == ["0.9", "1.0.0", "1.1.0", "1.1.1", "1.2.0"]
     assert dated(dater, Frame(file, 1, "spin")) == ["0.9", "1.0.0"]
     assert dated(dater, Frame(file, 2, "turn")) == []
+
+
+def test_lines_that_stand_in_no_release_are_near_those_that_need_them_least_moved(dater: Dater) -> None:
+    changed = [Sight("gizmo/core.py", 4, "spin", "raise ValueError('no')")]
+    stood = dater.releases("gizmo", changed)
+    assert (stood.near, stood.told) == (True, "1.0.0 to 1.2.0")
+    lacking = [*changed, Sight("gizmo/core.py", 3, "spin", "turn()")]
+    assert dater.releases("gizmo", lacking).releases == []  # as many lack as stand
+    older = [Sight("gizmo/core.py", 1, "spin", "raise ValueError('no')")]
+    assert dater.releases("gizmo", older).releases == []  # may be older than what the index has
+
+
+def test_a_near_range_is_marked_told_why_and_never_held_against_a_stated_version() -> None:
+    near = Stood(["1.0.0", "1.2.0"], near=True)
+    facts = with_releases(Facts(), "gizmo", near)
+    assert facts.environment.distributions["gizmo"].specifier == ">=1.0.0,<=1.2.0"
+    assert facts.environment.distributions["gizmo"].source == NEAR
+    (note,) = facts.notes
+    assert "a commit between releases, or a changed file" in note
 
 
 def test_what_was_read_is_kept(dater: Dater, index: FakeIndex) -> None:
