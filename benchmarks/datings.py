@@ -4,8 +4,8 @@
 
 Each PASTE is a text (or JSON with a `text`, or a file of upgrades as `upgrades.py` reads them) that states
 the versions of libraries whose files its tracebacks quote. The stated version is kept back; counted are the
-true releases within the range that the lines tell, and how many minor releases a range spans. Reads the
-index.
+true releases within the range that the lines tell, and how many minor releases a range spans; a version that
+the index does not have is none that lines could tell. Reads the index.
 """
 
 from __future__ import annotations
@@ -74,6 +74,12 @@ def asked_of(name: str, text: str, matrix: Matrix) -> Iterator[Asked]:
             yield Asked(name, library, Version(version.public), sights)
 
 
+def is_on_index(fetcher: Fetcher, index: str, library: str, version: Version) -> bool:
+    """True for a release that the index has; raises Unavailable."""
+    page = read_project_page(fetcher, index, library)
+    return page is not None and str(version) in page.releases()
+
+
 def minors(releases: Sequence[str]) -> int:
     """Return how many minor releases a range spans."""
     return len({Version(release).release[:2] for release in releases})
@@ -93,13 +99,16 @@ def main() -> None:
         sorted(distinct.values(), key=lambda a: (a.text, a.library)), len(distinct)
     )
     settings = read_index_settings()
-    inside, widths, none, failed, unheard = 0, list[int](), 0, 0, 0
+    inside, near, widths, none, failed, unheard = 0, 0, list[int](), 0, 0, 0
     with Fetcher(FetchSettings(certificates=settings.certificates, proxy=settings.proxy)) as fetcher:
         for one in asked[: options.most]:
             dater = Dater(
                 fetcher, settings.url, user_cache_path("envdoctor") / "lines", time.monotonic() + 600
             )
             try:
+                if not is_on_index(fetcher, settings.url, one.library, one.version):
+                    unheard += 1
+                    continue
                 stood = dater.releases(one.library, one.sights)
                 releases = stood.releases
             except Unavailable as error:
@@ -114,16 +123,17 @@ def main() -> None:
                     stood.on or one.version <= Version(releases[-1])
                 )
                 inside += right
-                page = read_project_page(fetcher, settings.url, one.library)
-                unheard += not right and page is not None and str(one.version) not in page.releases()
+                near += stood.near
             if options.show and (not releases or not right or widths[-1] > 3):
                 told = f"{releases[0]} to {releases[-1]}" if releases else "none"
                 print(
                     f"    {one.text}: {one.library} {one.version}: {told} ({len(one.sights)} lines)",
                     flush=True,
                 )
-    print(f"{len(asked)} asked, {none} of no release, {failed} not read; inside {inside} of {len(widths)}")
-    print(f"of those outside, {unheard} state what is no release on the index")
+    print(
+        f"{len(asked)} asked, {unheard} of no release on the index, {failed} not read;"
+        f" {none} told none, inside {inside} of {len(widths)}, {near} of them only near"
+    )
     print(
         f"width in minor releases: median {statistics.median(widths)}, mean {statistics.mean(widths):.1f},"
         f" most {max(widths)}"

@@ -7,8 +7,8 @@ Python's own aside, stands in an installed package, or in a package of the index
 that package raised. Every stated version is taken out of
 the facts, of distributions and builds alike; the releases are then those that the traceback's lines stand in
 (the index is read) and that the answer gives. An answer is right when one of the first two findings tells
-the package of a traceback of the text, and its releases hold the version that the text states; how many
-minor releases they span is counted.
+the package of a traceback of the text, and its releases hold the version that the text states, where the
+index has such a release; how many minor releases they span is counted.
 
 A `truth.json` beside a text may tell `cause_words`, groups of which one word each must stand in the answer:
 then it is counted how often one of the first two findings has them all, how often they do where a library's
@@ -26,13 +26,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cases import text_of
+from datings import is_on_index
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from envdoctor.diagnosis import diagnose_facts
 from envdoctor.facts import Facts
 from envdoctor.facts.names import normalise
+from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.findings import Certainty, Finding, Severity
+from envdoctor.harvest.index_settings import read_index_settings
 from envdoctor.matrix import Matrix, load_matrix
 from envdoctor.matrix.interface_records import load_record
 from envdoctor.matrix.snapshot import load_snapshot
@@ -130,7 +133,14 @@ def read_texts(folders: Sequence[Path], matrix: Matrix) -> Iterator[Asked]:
                 if one and one.version and (version := parse_version(one.version)) and is_release(version)
             }
             name = f"{path.parent.parent.name}/{path.parent.name}"
-            yield Asked(name, facts, raisers, stated, words_of(path.with_name("truth.json")))
+            yield Asked(name, facts, raisers, on_index(stated), words_of(path.with_name("truth.json")))
+
+
+def on_index(stated: Mapping[str, Version]) -> dict[str, Version]:
+    """Return what the index has of the stated versions; raises Unavailable."""
+    settings = read_index_settings()
+    with Fetcher(FetchSettings(certificates=settings.certificates, proxy=settings.proxy)) as fetcher:
+        return {n: v for n, v in stated.items() if is_on_index(fetcher, settings.url, n, v)}
 
 
 def words_of(truth: Path) -> list[list[str]]:

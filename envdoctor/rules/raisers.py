@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import partial, reduce
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import ErrorSeen
+from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Evidence, Finding
 from envdoctor.matrix.interface_ranges import places_of
-from envdoctor.matrix.interface_records import load_record
+from envdoctor.matrix.interface_records import Record, load_record
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.generations import asking_package
 from envdoctor.rules.import_chains import package_of
@@ -115,8 +115,7 @@ def _by_modules(view: View, package: str, error: ErrorSeen) -> str:
     record = load_record(view.matrix.folder, package)
     if record is None:
         return ""
-    paths = (frame.file.replace("\\", "/").removesuffix(".py").split("/") for frame in error.frames)
-    modules = (".".join(path[_place_of(path, record.root) :]).removesuffix(".__init__") for path in paths)
+    modules = (_module_of(record, frame) for frame in error.frames)
     spans = [record.modules[module] for module in modules if module in record.modules]
     common = set.intersection(*(set(places_of(some)) for some in spans)) if spans else set[int]()
     if not common:
@@ -125,19 +124,28 @@ def _by_modules(view: View, package: str, error: ErrorSeen) -> str:
     return f"{first} and later" if last == record.versions[-1] else f"{first} to {last}"
 
 
-def _place_of(path: Sequence[str], root: str) -> int:
-    """Return where a package's folder stands in a path: the last of that name, else the end."""
-    return len(path) - 1 - path[::-1].index(root) if root in path else len(path)
+def _module_of(record: Record, frame: Frame) -> str:
+    """Return what a frame's file is imported as below the last folder called as the package, if any is."""
+    path = frame.file.replace("\\", "/").removesuffix(".py").split("/")
+    place = len(path) - 1 - path[::-1].index(record.root) if record.root in path else len(path)
+    return ".".join(path[place:]).removesuffix(".__init__")
 
 
 def _by_frame(view: View, error: ErrorSeen) -> tuple[str, str] | None:
-    """Return the innermost library and its line; the script that was started is none."""
+    """Return the innermost library and its line; the script that was started is none but as its module."""
     for place, frame in reversed(list(enumerate(error.frames))):
+        package = asking_package(view, frame)
         started = place == 0 and frame.function == "<module>" and not package_of(frame.file)
-        if package := "" if started else asking_package(view, frame):
+        if package and not (started and not _is_module(view, package, frame)):
             file = frame.file.replace("\\", "/").rpartition("/")[2]
             return package, f"{file}, line {frame.line}" if frame.line else file
     return None
+
+
+def _is_module(view: View, package: str, frame: Frame) -> bool:
+    """True for a file that is one of the modules on record of a package."""
+    record = load_record(view.matrix.folder, package)
+    return record is not None and _module_of(record, frame) in record.modules
 
 
 def _by_path(view: View, error: ErrorSeen) -> tuple[str, str] | None:

@@ -75,6 +75,11 @@ def test_the_script_that_was_started_is_no_library() -> None:
     assert places(traceback("GizmoError: it turns no more", "/home/me/vllm/run.py")) == set()
 
 
+def test_a_librarys_own_module_that_was_started_is_its_file() -> None:
+    started = traceback("GizmoError: it turns no more", "/home/me/LLaMA-Factory/src/llamafactory/launcher.py")
+    assert places(f"llamafactory==0.8.4\n{started}") == {"llamafactory 0.8.4: launcher.py, line 35"}
+
+
 def test_an_error_told_in_a_title_is_placed_by_its_traceback() -> None:
     file = f"{SITE}/peft/tuners/lora/model.py"
     title = f"# ImportError: {SITE}/wheel_cuda.so: undefined symbol: _ZN5torch3jit17parseSchemaE\n\n"
