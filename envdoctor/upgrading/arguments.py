@@ -158,6 +158,12 @@ def position(use: Use, record: Record | None, move: Move) -> Break | None:
 
 
 @cache
+def has_come_elsewhere(record: Record, function: str, move: Move) -> bool:
+    """True for a function that a module has which had none before: it may be another of that name."""
+    return any(come_since(record, names.get(function, ()), move) for names in record.names.values())
+
+
+@cache
 def _is_common(record: Record, owner: str, move: Move) -> bool:
     """True for a function that several modules define: how each takes its arguments is told together.
 

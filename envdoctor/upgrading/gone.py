@@ -10,7 +10,7 @@ from itertools import chain
 
 from packaging.version import Version
 
-from envdoctor.matrix.interface_records import Record, Spans
+from envdoctor.matrix.interface_records import Record, Spans, ancestors
 from envdoctor.rules.interface_lookup import DISTINCT
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.upgrading.uses import ALL
@@ -139,7 +139,7 @@ def methods_left(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], 
     """
     standing, ended = names_of(record, move), dict[str, str]()
     for owner, told in record.members.items():
-        if not lives(record, told, move.new):
+        if not lives(record, told, move.new) or _stands_on_unread(record, owner, move):
             continue
         made_up = record.has(told.get("__getattr__", ()), move.new)
         for name, spans in told.items():
@@ -147,6 +147,16 @@ def methods_left(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], 
                 since = gone_since(record, spans, move)
                 ended |= {name: since} if since else {}
     yield from (((METHOD, name), since) for name, since in ended.items() if name not in standing)
+
+
+def _stands_on_unread(record: Record, owner: str, move: Move) -> bool:
+    """True for a class of which a base went on record, and is a name of the new release: it has moved."""
+    gone = (
+        base
+        for base in ancestors(record.bases, owner)
+        if not lives(record, record.members.get(base, {}), move.new)
+    )
+    return any(record.has(told.get(base, ()), move.new) for base in gone for told in record.names.values())
 
 
 @cache

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from envdoctor.upgrading.bindings import Scope, caught_by, looked_up
+from envdoctor.upgrading.bindings import Scope, caught_by, instance_of, looked_up
 from envdoctor.upgrading.uses import Condition, Kind, Use
 from envdoctor.values import dataclass
 
@@ -166,6 +166,21 @@ def _is_name(node: ast.expr, name: str) -> bool:
 
 def _name_of(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def narrowed(test: ast.expr | None, scopes: Sequence[Scope], holds: bool = True) -> Scope:
+    """Return the names that are instances of one class where a test holds, or where it does not."""
+    match test:
+        case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=name), known]) if holds:
+            told = instance_of(known, scopes)
+            return {name: told} if told.path else {}
+        case ast.UnaryOp(op=ast.Not(), operand=inner):
+            return narrowed(inner, scopes, not holds)
+        case ast.BoolOp(op=op, values=parts) if isinstance(op, ast.And if holds else ast.Or):
+            every = (narrowed(part, scopes, holds) for part in parts)
+            return {name: bound for one in every for name, bound in one.items()}
+        case _:
+            return {}
 
 
 def branches(outer: Guard, test: ast.expr, scopes: Sequence[Scope]) -> tuple[Guard, Guard]:

@@ -19,6 +19,7 @@ from envdoctor.rules.ranges import version_satisfies
 from envdoctor.upgrading.arguments import (
     base_of,
     callable_of,
+    has_come_elsewhere,
     imported_base,
     not_taken,
     owner_of,
@@ -192,7 +193,7 @@ class Judge:
         record = load_record(self.matrix.folder, self.library(use.path))
         match use.kind:
             case Kind.IMPORT | Kind.STAR:
-                cared = use.modules and self._module(use, record, move, use.path) is not None
+                cared = use.modules and self._module(use, record, move, use.path) and not self._fails_too(use)
                 return None if cared else self._name(use, record, move, use.path, use.name)
             case Kind.MODULE:
                 return None if use.modules else self._module(use, record, move, use.path)
@@ -306,6 +307,7 @@ class Judge:
         if not spans:
             return None if inherited else self._handed_on(use, owner, record, move)
         function = "." not in owner and is_telling(use.name) and is_within(told.get("**", ()), spans)
+        function = function and not has_come_elsewhere(record, owner, move)
         if open_ and (
             not (is_class(short) or function)
             or callable_.endswith(SETTINGS)

@@ -25,7 +25,14 @@ from envdoctor.upgrading.bindings import (
 )
 from envdoctor.upgrading.classes import Brought, called_after, class_of, plain_base, with_handing
 from envdoctor.upgrading.expressions import Expressions
-from envdoctor.upgrading.guarding import branches, condition_of, fallbacks, guarded_by, handling
+from envdoctor.upgrading.guarding import (
+    branches,
+    condition_of,
+    fallbacks,
+    guarded_by,
+    handling,
+    narrowed,
+)
 from envdoctor.upgrading.handing import handed_on, imported_in, standing_for
 from envdoctor.upgrading.held import Held, holds_nothing
 from envdoctor.upgrading.uses import Kind, Read, Use
@@ -108,6 +115,7 @@ class _Reader(Expressions):
             test = node.test if isinstance(node, ast.If) and isinstance(node.body[-1], _LEAVING) else None
             if condition := condition_of(test, scopes):
                 self.notes.guard = self.notes.guard.below(condition.turned())
+            scopes[-1].update(narrowed(test, scopes, holds=False))
         self.notes.guard = outer
 
     def _statement(self, node: ast.stmt, scopes: list[Scope]) -> None:
@@ -135,6 +143,9 @@ class _Reader(Expressions):
                 self._if(node, scopes)
             case ast.Try():
                 self._try(node, scopes)
+            case ast.Assert():
+                self._plain(node, scopes)
+                scopes[-1].update(narrowed(node.test, scopes))
             case _:
                 self._plain(node, scopes)
 
@@ -251,7 +262,14 @@ class _Reader(Expressions):
         outer = self.notes.guard
         self.notes.guard, other = branches(outer, node.test, scopes)
         self.notes.postponed = next(last_names(node.test), "") == "TYPE_CHECKING"
+        known = narrowed(node.test, scopes)
+        before = {name: scopes[-1].get(name) for name in known}
+        scopes[-1].update(known)
         self.body(node.body, scopes)
+        for name in [name for name, bound in known.items() if scopes[-1].get(name) is bound]:
+            del scopes[-1][name]
+            if (told := before[name]) is not None:
+                scopes[-1][name] = told
         self.notes.postponed = False
         self.notes.guard = other
         self._instead([node.orelse], scopes)
