@@ -157,10 +157,11 @@ def position(use: Use, record: Record | None, move: Move) -> Break | None:
     return None if since is None else Break(use, shown, since, "name the arguments", Certainty.LIKELY)
 
 
-@cache
-def has_come_elsewhere(record: Record, function: str, move: Move) -> bool:
-    """True for a function that a module has which had none before: it may be another of that name."""
-    return any(come_since(record, names.get(function, ()), move) for names in record.names.values())
+def has_come_elsewhere(record: Record, function: str, ended: Spans) -> bool:
+    """True for a function that some module has only since what ended did: it may be another of that name."""
+    end = max((last for _, last in ended), default=-1)
+    told = (names.get(function, ()) for names in record.names.values())
+    return any(first >= end for spans in told for first, _ in spans)
 
 
 @cache

@@ -307,7 +307,7 @@ class Judge:
         if not spans:
             return None if inherited else self._handed_on(use, owner, record, move)
         function = "." not in owner and is_telling(use.name) and is_within(told.get("**", ()), spans)
-        function = function and not has_come_elsewhere(record, owner, move)
+        function = function and not has_come_elsewhere(record, owner, spans)
         if open_ and (
             not (is_class(short) or function)
             or callable_.endswith(SETTINGS)
