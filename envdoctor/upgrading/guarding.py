@@ -12,7 +12,7 @@ from envdoctor.upgrading.uses import Condition, Kind, Use
 from envdoctor.values import dataclass
 
 _IMPORTS = frozenset((Kind.IMPORT, Kind.MODULE, Kind.STAR))
-_CALLS = frozenset((Kind.KEYWORD, Kind.POSITION, Kind.OVERRIDE, Kind.CALL, Kind.LOOSE))
+_CALLS = frozenset((Kind.KEYWORD, Kind.POSITION, Kind.OVERRIDE, Kind.LOOSE))
 _NAMES = frozenset((Kind.PATH, Kind.MEMBER, Kind.NAME, Kind.CALL, Kind.LOOSE))
 _MEMBERS = frozenset((Kind.MEMBER, Kind.CALL, Kind.LOOSE))
 _EVERY = frozenset(Kind)
