@@ -2,7 +2,7 @@
 
     python -m envdoctor.harvest.interface_reader [LIBRARY]... [--without LIBRARY==RELEASE]...
 
-writes `matrices/releases/interfaces/<library>.json.xz`. What was read of a release is kept in the user's
+writes `matrices/releases/interfaces/<library>.tables.xz`. What was read of a release is kept in the user's
 cache, so that an interrupted run goes on where it stopped; the same releases give the same bytes. A library
 of which a release cannot be read keeps its former record (exit code 3) unless `--without` leaves it out.
 """

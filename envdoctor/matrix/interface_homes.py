@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from packaging.version import Version
 
 from envdoctor.matrix.interface_records import Record
+from envdoctor.matrix.late_tables import holding
 
 
 def home_of(record: Record, version: Version, path: str, name: str) -> str:
@@ -14,10 +15,9 @@ def home_of(record: Record, version: Version, path: str, name: str) -> str:
     left = path.rpartition(".")[0]
     homes = [
         module
-        for module, names in record.names.items()
+        for module, spans in holding(record.names, name).items()
         if module != left
-        and name in names
-        and record.has(names[name], version)
+        and record.has(spans, version)
         and not any(part.startswith(("_", "dummy_")) for part in module.split("."))
     ]
     if record.root in homes:

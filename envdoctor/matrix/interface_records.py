@@ -16,10 +16,11 @@ from packaging.version import Version
 
 from envdoctor.fact_files import Folder, read_file
 from envdoctor.matrix.interface_ranges import places_of, spans_of
+from envdoctor.matrix.late_tables import PLAIN, pack_tables, read_head, read_tables
 from envdoctor.values import dataclass
 
 FOLDER = "interfaces"
-SUFFIX = ".json.xz"
+SUFFIX = ".tables.xz"
 INDEX, ARGUMENTS, IMPORTS = "owners.bin", "arguments.bin", "imports.bin"
 _NUMBER = 0x7F
 Spans = Sequence[Sequence[int]]
@@ -94,8 +95,7 @@ def pack_record(record: Mapping[str, Any]) -> bytes:
     """Return a record's bytes: the same for the same record."""
     import lzma
 
-    text = json.dumps(record, separators=(",", ":"), sort_keys=True)
-    return lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
+    return lzma.compress(pack_tables(record), preset=9 | lzma.PRESET_EXTREME)
 
 
 @cache
@@ -105,7 +105,7 @@ def load_record(folder: Folder, library: str) -> Record | None:
 
     try:
         data = read_file(os.path.join(folder, "releases", FOLDER, f"{library}{SUFFIX}"))
-        return Record(**{"passed": {}, "bases": {}, "variables": {}, **json.loads(lzma.decompress(data))})
+        return Record(**read_tables(lzma.decompress(data)))
     except (OSError, ValueError, TypeError, lzma.LZMAError):
         return None
 
@@ -116,10 +116,9 @@ def recorded_versions(folder: Folder, library: str) -> tuple[str, ...]:
 
     try:
         data = lzma.decompress(read_file(os.path.join(folder, "releases", FOLDER, f"{library}{SUFFIX}")))
-    except (OSError, lzma.LZMAError):
+        return tuple(read_head(data)[0][PLAIN]["versions"])
+    except (OSError, ValueError, lzma.LZMAError):
         return ()
-    _, _, rest = data.rpartition(b'"versions":')  # keys are sorted, and this one is the last
-    return tuple(json.loads(rest.removesuffix(b"}"))) if rest else ()
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from envdoctor.commands import install_commands, pip_install
@@ -93,7 +93,7 @@ def _spans(view: View, library: str, path: tuple[str, ...], what: str) -> Iterat
     kind, *rest = path
     found: Any = record.modules if kind == "modules" else record.names
     for key in rest:
-        found = found.get(key) if isinstance(found, dict) else None
+        found = found.get(key) if isinstance(found, Mapping) else None
     if found:
         yield library, what, specifier_of(list(record.versions), found).partition(",<")[0]
 

@@ -10,6 +10,7 @@ from envdoctor.facts import ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_ranges import places_of, spans_of, specifier_of
 from envdoctor.matrix.interface_records import Record, Spans, libraries_with, load_record
+from envdoctor.matrix.late_tables import holding
 from envdoctor.rules.calendar import day_of
 from envdoctor.rules.generations import YOUNG, asking_package, told_release
 from envdoctor.rules.suspects import ID
@@ -85,7 +86,7 @@ def _of(view: View, error: ErrorSeen, name: str, library: str) -> _Dated | None:
     record = load_record(view.matrix.folder, library) if _may_be(view, error, library) else None
     if record is None:
         return None
-    told = [spans for names in record.names.values() if (spans := names.get(name))]
+    told = holding(record.names, name).values()
     spans = spans_of(places_of(span for some in told for span in some))
     version = view.version(library)
     if not spans or _is_old(view, record, spans) or (version and not record.has(spans, version)):

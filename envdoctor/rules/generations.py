@@ -16,6 +16,7 @@ from envdoctor.facts import Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.interface_records import libraries_with, load_record, recorded_libraries
+from envdoctor.matrix.late_tables import holding
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.matrix.tables import RenameRow
 from envdoctor.profile.keys import key_facts
@@ -166,8 +167,7 @@ def _never(view: View, wanted: Wanted, owner: str) -> str:
 
 
 def _never_had(view: View, wanted: Wanted, owner: str) -> str:
-    record = load_record(view.matrix.folder, owner)
-    if record is None or any(wanted.name in names for names in record.names.values()):
+    if (record := load_record(view.matrix.folder, owner)) is None or holding(record.names, wanted.name):
         return ""
     return (
         f" No release of {owner} that was read has it under that name anywhere: it is of another package,"
@@ -292,7 +292,7 @@ def _names_of(owner: str) -> Iterator[str]:
 def _may_have(view: View, library: str, name: str) -> bool:
     """False where the installed release is recorded to have no class or function of that name."""
     record, version = load_record(view.matrix.folder, library), view.version(library)
-    spans = [names[name] for names in record.names.values() if name in names] if record else []
+    spans = holding(record.names, name).values() if record and version else ()
     return not (record and version and spans) or any(record.has(one, version) for one in spans)
 
 

@@ -17,6 +17,7 @@ from envdoctor.matrix.interface_records import (
     load_record,
     recorded_libraries,
 )
+from envdoctor.matrix.late_tables import holding
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.asked import Lack, Wanted
 from envdoctor.rules.calendar import standing_on_none
@@ -131,7 +132,7 @@ def _whole_module(record: Record, module: str, name: str) -> str:
     """Return the module that has the name where a line is cut within the module's; else as it is told."""
     if module in record.modules or module in record.names:
         return module
-    whole = [known for known, names in record.names.items() if known.startswith(module) and name in names]
+    whole = [known for known in holding(record.names, name) if known.startswith(module)]
     return whole[0] if len(whole) == 1 else module
 
 
@@ -213,8 +214,8 @@ def _of_unnamed(view: View, wanted: Wanted) -> list[Missing]:
     found = []
     for library in listed or [n for n in taking if view.installed(n) is not False]:
         record, version = load_record(view.matrix.folder, library), view.version(library)
-        told = record.keywords.items() if record else ()
-        owners = {o: t[wanted.name] for o, t in told if wanted.name in t and o.split(".")[-1] == method}
+        told = holding(record.keywords, wanted.name) if record else {}
+        owners = {owner: spans for owner, spans in told.items() if owner.split(".")[-1] == method}
         lacking = [
             o for o, spans in owners.items() if record and not (version and record.has(spans, version))
         ]
@@ -310,15 +311,15 @@ def _of_replaced(view: View, wanted: Wanted) -> Iterator[Missing]:
 
 def _not_taking(record: Record, method: str, argument: str) -> Spans:
     """Return the releases in which no method of that name takes an argument; none where never one does."""
-    told = (taken for name, taken in record.keywords.items() if name.endswith(f".{method}"))
-    return _without(record, _joined(taken.get(argument, ()) for taken in told))
+    taken = holding(record.keywords, argument).items()
+    return _without(record, _joined(spans for name, spans in taken if name.endswith(f".{method}")))
 
 
 def _handing_less(record: Record, method: str, wanted: Wanted) -> Spans:
     """Return the releases in which no base class's method of that name takes what an override is handed."""
     told = [
-        entries
-        for name, entries in record.keywords.items()
+        record.keywords[name]
+        for name in record.keywords
         if name.endswith(f".{method}") and _BASE.fullmatch(name.partition(".")[0])
     ]
     if wanted.lack is Lack.KEYWORD:
@@ -345,7 +346,7 @@ def _of_patched(view: View, wanted: Wanted) -> Iterator[Missing]:
 
 def _fewer(record: Record, method: str, given: int) -> Spans:
     """Return the releases in which a library's own method of that name takes fewer arguments than given."""
-    told = [entries for name, entries in record.keywords.items() if name.endswith(f".{method}")]
+    told = [record.keywords[name] for name in record.keywords if name.endswith(f".{method}")]
     return _joined(spans for entries in told for entry, spans in entries.items() if _most(entry) < given)
 
 
@@ -383,8 +384,8 @@ def kin_of(class_: str) -> list[str]:
 
 def _base_spans(record: Record, member: str) -> Spans:
     """Return the releases whose classes that others derive from have a member with a name of its own."""
-    told = record.members.items() if len(member) >= DISTINCT else ()
-    return _joined(members.get(member, ()) for name, members in told if _BASE.fullmatch(name))
+    told = holding(record.members, member) if len(member) >= DISTINCT else {}
+    return _joined(spans for name, spans in told.items() if _BASE.fullmatch(name))
 
 
 def _joined(all_spans: Iterable[Spans]) -> Spans:
@@ -441,13 +442,13 @@ def _most(entry: str) -> int:
 
 
 def _settable(record: Record, wanted: Wanted) -> Spans:
-    known = record.members
-    owners = [wanted.owner] if wanted.owner else [o for o, told in known.items() if f"={wanted.name}" in told]
-    return _without(record, [s for o in owners for s in known.get(o, {}).get(f"={wanted.name}", ())])
+    told = holding(record.members, f"={wanted.name}")
+    owners = [wanted.owner] if wanted.owner else list(told)
+    return _without(record, [span for owner in owners for span in told.get(owner, ())])
 
 
 def _owning(record: Record, name: str) -> str:
-    return " or ".join(owner for owner, told in record.members.items() if f"={name}" in told)
+    return " or ".join(holding(record.members, f"={name}"))
 
 
 def is_contradicted(view: View, missing: Missing) -> bool:

@@ -9,6 +9,7 @@ from packaging.version import Version
 from envdoctor import lazy_re as re
 from envdoctor.facts import Symptom
 from envdoctor.matrix.interface_records import Record, Spans, load_record, recorded_libraries
+from envdoctor.matrix.late_tables import holding
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.matrix.tables import RenameRow
 from envdoctor.rules.asked import Lack, Wanted
@@ -62,7 +63,7 @@ def _libraries(view: View, symptom: Symptom, argument: str) -> list[str]:
 
 def _lost(view: View, record: Record, symptom: Symptom, name: str) -> tuple[str, Spans] | None:
     """Return the callable that takes the argument in other releases; None where none is meant."""
-    told = [(owner, spans) for owner, names in record.keywords.items() if (spans := names.get(name))]
+    told = [(owner, spans) for owner, spans in holding(record.keywords, name).items() if spans]
     lacking = [(owner, spans) for owner, spans in told if _lacks(view, record, symptom, spans)]
     words = _WORD.findall(" ".join(dict.fromkeys(one.text for one in view.facts.symptoms)))
     exact = [one for one in lacking if _is_named(one[0], words, 1)]

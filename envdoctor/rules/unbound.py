@@ -8,6 +8,7 @@ from envdoctor.commands import ANY, commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_records import libraries_with, load_record, recorded_libraries
+from envdoctor.matrix.late_tables import holding
 from envdoctor.rules.asked import Wanted, wanted_of
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
@@ -41,7 +42,7 @@ def _bringing(view: View, wanted: Wanted) -> Iterator[str]:
         return
     folder = view.matrix.folder
     record = load_record(folder, asker) if asker else None
-    asked = [m for m, names in record.imports.items() if wanted.name in names] if record else []
+    asked = [*holding(record.imports, wanted.name)] if record else []
     if told := list(dict.fromkeys(distribution_of(view.matrix, module) for module in asked)):
         yield from told
         return
@@ -61,7 +62,7 @@ def _defining(view: View, name: str) -> list[str]:
     found = []
     for library in recorded_libraries(view.matrix.folder):
         record = load_record(view.matrix.folder, library)
-        asked = [m for m, names in record.imports.items() if name in names] if record else []
+        asked = [*holding(record.imports, name)] if record else []
         found += [distribution_of(view.matrix, module) for module in asked]
     return list(dict.fromkeys(found))
 

@@ -10,6 +10,7 @@ from packaging.version import Version
 from envdoctor.findings import Certainty
 from envdoctor.matrix.interface_ranges import places_of, spans_of
 from envdoctor.matrix.interface_records import Record, Spans, ancestors
+from envdoctor.matrix.late_tables import holding
 from envdoctor.rules.interface_lookup import DISTINCT
 from envdoctor.upgrading.breaks import Break
 from envdoctor.upgrading.gone import Move, come_since, gone_since, lives
@@ -173,8 +174,8 @@ def _is_common(record: Record, owner: str, move: Move) -> bool:
     releases = [release for release in (move.old, move.new) if release is not None]
     homes = {
         module
-        for module, names in record.names.items()
-        if owner in names and any(record.has(names[owner], release) for release in releases)
+        for module, spans in holding(record.names, owner).items()
+        if any(record.has(spans, release) for release in releases)
     }
     return len({home for home in homes if not any(one.startswith(f"{home}.") for one in homes)}) > _HOMES
 

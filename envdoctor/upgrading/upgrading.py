@@ -13,6 +13,7 @@ from packaging.version import Version
 
 from envdoctor.matrix import Matrix
 from envdoctor.matrix.interface_records import load_record
+from envdoctor.matrix.late_tables import holding
 from envdoctor.matrix.snapshot import Snapshot
 from envdoctor.rules.ranges import parse_version
 from envdoctor.solve.answer import PinSet
@@ -254,7 +255,7 @@ def _is_own(matrix: Matrix, found: Found, defined: Mapping[str, Collection[Path]
     record = load_record(matrix.folder, found.told.library) if near else None
     if record is None or len(use.receiver) < _TELLING or use.receiver.endswith(("args", "config")):
         return bool(near)
-    owners = (owner.lower() for owner, members in record.members.items() if use.name in members)
+    owners = (owner.lower() for owner in holding(record.members, use.name))
     return not any(use.receiver.lower().strip("_") in owner for owner in owners)
 
 

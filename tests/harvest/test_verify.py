@@ -264,7 +264,7 @@ def test_a_sample_of_what_was_read_of_releases_is_read_again(
         **encode(dict(zip(("1.0", "2.0"), told, strict=True)), "seqeval"),
     }
     (matrix_folder / "releases" / "interfaces").mkdir()
-    path = matrix_folder / "releases" / "interfaces" / "seqeval.json.xz"
+    path = matrix_folder / "releases" / "interfaces" / "seqeval.tables.xz"
     path.write_bytes(pack_record(record | {"versions": ["1.0"]}))
     load_record.cache_clear()
     exit_code, found = verify(capsys)
