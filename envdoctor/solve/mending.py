@@ -17,7 +17,7 @@ from envdoctor.solve.goal import Goal, Picks, holding, request_mask
 from envdoctor.solve.movers import must_move
 from envdoctor.solve.nodes import TORCH, Context, Options
 from envdoctor.solve.policy import ONE_CHANGE, Policy, total
-from envdoctor.solve.problem import Literal, Nogood, Part, Problem, Root, close, needs_of
+from envdoctor.solve.problem import Literal, Nogood, Part, Problem, Root, close, demands_of, needs_of
 from envdoctor.solve.prune import prune
 from envdoctor.solve.requests import Asked, Request
 from envdoctor.solve.rows import nogoods
@@ -302,6 +302,13 @@ class _Search:
         ]
         problem.nogoods += [one for group in self.demands.either for one in self._either(group, problem)]
 
+    @cached_property
+    def _extras(self) -> set[tuple[str, str]]:
+        """The extras that what is installed asks for: what they bring in want may be in want already."""
+        nodes = [self.goal.context.known(name) for name in self.installed]
+        asked = (one for node in nodes for one in demands_of(node, node.installed.bit_length() - 1))
+        return {(one.name, extra) for one in asked for extra in one.extras}
+
     def _either(self, group: Iterable[Pins], problem: Problem) -> Iterator[Nogood]:
         """Yield what says that all pins of one member hold: not one pin of each may fail at once."""
         for pins in product(*(tuple(member.items()) for member in group)):
@@ -321,7 +328,7 @@ class _Search:
     def _eased(self, part: Part, installed: Mapping[str, int], problem: Problem) -> Iterable[Part]:
         part = part if self.whole else _within(part, problem.masks)
         held = part.mask & installed[part.name]
-        if not held:
+        if not held or (part.extra and (part.name, part.extra) not in self._extras):
             return [part]
         demands = tuple(
             demand
