@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
+from functools import cache
 
 from envdoctor.python_source import parse_python
 
-_FUNCTIONS = (b"def ", b"async def ")
+_FUNCTION = re.compile(rb"^([ \t]*)(?:async[ ]+)?def ", re.MULTILINE)
+_LINE = re.compile(rb"[^\n]*(?:\n|$)")
+_ENDS_HEAD = re.compile(rb":[ \t\r]*(?:#[^\n]*)?\n$")
 
 
 def parse_outline(source: bytes) -> ast.Module:
@@ -22,43 +26,38 @@ def outlined(source: bytes) -> bytes:
 
     A body whose quotes do not pair, and what follows a head that does not end in a colon, is left as it is.
     """
-    kept, lines, at = list[bytes](), source.split(b"\n"), 0
-    while at < len(lines):
-        bare = lines[at].lstrip()
-        indent = lines[at][: len(lines[at]) - len(bare)]
-        if not bare.startswith(_FUNCTIONS):
-            kept.append(lines[at])
-            at += 1
+    kept, done = list[bytes](), 0
+    for function in _FUNCTION.finditer(source):
+        if function.start() < done:
             continue
-        start = _after_head(lines, at)
-        # a colon before a `#` within a text would be no end, but then what is left is no Python
-        is_head = lines[start - 1].partition(b"#")[0].rstrip().endswith(b":")
-        end = _after_body(lines, start, len(indent)) if is_head else start
-        body = b"\n".join(lines[start:end])
-        if start == end or body.count(b'"""') % 2 or body.count(b"'''") % 2:
-            end = start
-        kept += lines[at:start]
-        kept += [b"%s ..." % indent, *(b"" for _ in range(end - start - 1))] if end > start else ()
-        at = end
-    return b"\n".join(kept)
+        indent = function[1]
+        start = _after_head(source, function.start())
+        if not _ENDS_HEAD.search(source, start - 200 if start > 200 else 0, start):
+            continue
+        next_ = _outside(len(indent)).search(source, start)
+        end = next_.start() if next_ else len(source)
+        lines = source.count(b"\n", start, end)
+        quotes = source.count(b'"""', start, end) % 2 or source.count(b"'''", start, end) % 2
+        if lines and not quotes:
+            kept += (source[done:start], indent, b" ...", b"\n" * lines)
+            done = end
+    return b"".join((*kept, source[done:]))
 
 
-def _after_head(lines: list[bytes], at: int) -> int:
-    """Return the line after a function's head: the first in which its brackets are closed."""
+@cache
+def _outside(indent: int) -> re.Pattern[bytes]:
+    """Return what finds a line, but for a comment, that stands no further in than a function does."""
+    return re.compile(rb"^[ \t]{0,%d}[^ \t\r\n#]" % indent, re.MULTILINE)
+
+
+def _after_head(source: bytes, at: int) -> int:
+    """Return where the line after a function's head begins: the first in which its brackets are closed."""
     depth = 0
-    for place in range(at, len(lines)):
-        line = lines[place]
-        depth += sum(map(line.count, (b"(", b"[", b"{"))) - sum(map(line.count, (b")", b"]", b"}")))
+    while at < len(source):
+        line = _LINE.match(source, at)
+        assert line is not None  # it matches anything
+        at, text = line.end(), line[0]
+        depth += sum(map(text.count, (b"(", b"[", b"{"))) - sum(map(text.count, (b")", b"]", b"}")))
         if depth <= 0:
-            return place + 1
-    return len(lines)
-
-
-def _after_body(lines: list[bytes], at: int, indent: int) -> int:
-    """Return the line after what stands further in than a function does."""
-    while at < len(lines):
-        bare = lines[at].lstrip()
-        if bare and len(lines[at]) - len(bare) <= indent and not bare.startswith(b"#"):
             break
-        at += 1
     return at

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from envdoctor.report import Format, draw
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.reasons import Pin
-from envdoctor.solve.requests import parse_request
+from envdoctor.solve.requests import NO_REQUIREMENT, parse_request
 from envdoctor.solve.variants import INDEX_URL
 from envdoctor.values import dataclass
 
@@ -79,7 +79,9 @@ def requirements_text(answer: PinSet, header: Header, hashes: Hashes | None = No
     for pin in answer.pins:
         chosen = f"[{','.join(extras[pin.name])}]" if pin.name in extras else ""
         lines.append(f"{pin.name}{chosen}=={pin.label}" + _hashed(hashes, pin))
-    carried = [one.text for one in answer.carried if one.source and one.text not in answer.options]
+    # for a line that is no requirement an installer would refuse the whole file: the header names it
+    taken = [one for one in answer.carried if one.source and one.why != NO_REQUIREMENT]
+    carried = [one.text for one in taken if one.text not in answer.options]
     lines.extend(
         " ".join(text.split()) if hashes is None else comment(f"no hash: {text}") for text in carried
     )

@@ -219,7 +219,7 @@ def _holding(variable: str, part: str) -> str:
 
 
 def _poetry_specifier(text: str) -> str:
-    """Return poetry's `^1.2`, `~1.2`, `1.2` as PEP 440."""
+    """Return poetry's `^1.2`, `~1.2`, `1.2`, `=1.2` as PEP 440."""
     clauses = []
     for part in (part.strip() for part in text.split(",")):
         if part in ("*", ""):
@@ -227,7 +227,7 @@ def _poetry_specifier(text: str) -> str:
         if part[0] in "^~" and part[1:2] != "=":
             clauses.append(_caret(part[0], part[1:].strip()))
         else:
-            clauses.append(f"=={part}" if part[0].isdigit() else part)
+            clauses.append(re.sub(r"^=?\s*(?=\d)", "==", part))
     return ",".join(clauses)
 
 

@@ -26,6 +26,8 @@ _ARCHIVES = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tgz")
 _LONGEST = 4096
 PYTHON = "python"
 """The name of a constraint that a project sets for the Python it runs on."""
+NO_REQUIREMENT = "not a requirement such as torch>=2.4"
+"""Why a line is not judged that no installer takes either."""
 
 
 def names_a_place(line: str) -> bool:
@@ -233,7 +235,7 @@ def _from_index(line: str, written: str, source: str) -> Request | Carried:
         clauses(spec)
         marker = _marker(marker)
     except InvalidSpecifier:
-        return Carried(written, source, "not a requirement such as torch>=2.4")
+        return Carried(written, source, NO_REQUIREMENT)
     return Request(normalise(match["name"]), _extras(match["extras"]), spec, source, marker)
 
 

@@ -184,6 +184,14 @@ def test_a_local_label_tells_which_cuda_a_package_is_built_for(pin: Any, label: 
     assert answer.json["status"] == status
 
 
+def test_a_line_that_no_installer_takes_is_told_and_not_written(pin: Any, tmp_path: Path) -> None:
+    out = tmp_path / "pins.txt"
+    pin("einops\neinops=0.7.0\n", "--format", "requirements", "-o", str(out))
+    written = [line for line in out.read_text().splitlines() if not line.startswith("#")]
+    assert "as it stands, not judged: einops=0.7.0" in out.read_text()
+    assert [line for line in written if "einops" in line and "==" not in line] == []
+
+
 def test_a_local_project_brings_its_own_requirements(pin: Any, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(
         '[project]\nname = "mine"\ndependencies = ["peft"]\n'
@@ -200,6 +208,7 @@ def test_a_local_project_brings_its_own_requirements(pin: Any, tmp_path: Path) -
     [
         ("pyproject.toml", '[project]\nname = "mine"\ndependencies = ["einops>=0.7"]\n'),
         ("pyproject.toml", '[tool.poetry.dependencies]\npython = "^3.10"\neinops = "^0.7"\n'),
+        ("pyproject.toml", '[tool.poetry.dependencies]\npython = "^3.10"\neinops = "=0.7.0"\n'),
         ("setup.cfg", "[options]\ninstall_requires =\n    einops>=0.7\n"),
         (
             "setup.py",
