@@ -84,6 +84,15 @@ def takes_any(record: Record | None, method: str, version: Version) -> bool:
     )
 
 
+def refuses(record: Record, path: str, version: Version) -> bool:
+    """True where no callable of that path, in that release, takes arguments that it does not name."""
+    owner, told = callable_of(record, path)
+    holder, _, method = owner.rpartition(".")
+    if holder and method != "__init__" and takes_any(record, method, version):
+        return False
+    return not record.has(told.get(ALL, ()), version)
+
+
 def not_taken(use: Use, record: Record, move: Move) -> Break | None:
     """Judge an overriding method by what the library gives when it calls the method on itself.
 

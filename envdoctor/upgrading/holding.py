@@ -13,12 +13,15 @@ from packaging.version import Version
 
 from envdoctor.findings import Certainty
 from envdoctor.matrix import Matrix
+from envdoctor.matrix.interface_records import load_record
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.goal import Goal
 from envdoctor.solve.pinning import pin
 from envdoctor.solve.requests import Request
+from envdoctor.upgrading.arguments import refuses
 from envdoctor.upgrading.gone import Move
+from envdoctor.upgrading.importing import recorded_spans
 from envdoctor.upgrading.needing import CodeImports, Wanted, imports_of_code, wanted_by_modules
 from envdoctor.upgrading.submodules import needed_by_code
 from envdoctor.upgrading.upgrading import Cells, Found, judge_paths, moves_of_its_time
@@ -91,11 +94,27 @@ class _Code:
         first: dict[str, Found] = {}
         for found in (one for part in judged for one in part.failing if _fails(one)):
             library = found.told.library or distribution_of(self.matrix, found.told.use.path)
-            since, known = Version(found.told.since), first.get(library)
-            old = moves[library].old if library in moves else None
-            if (old is None or since > old) and (known is None or since < Version(known.told.since)):
+            since, known, move = Version(found.told.since), first.get(library), moves.get(library)
+            if move is None or (move.old is not None and since <= move.old):
+                continue
+            if (known is None or since < Version(known.told.since)) and self._is_held(library, found, move):
                 first[library] = found
         return first
+
+    def _is_held(self, library: str, found: Found, move: Move) -> bool:
+        """False for an argument that something may still take, and where code imports what came later."""
+        record = load_record(self.matrix.folder, library)
+        if record is None:
+            return True
+        if found.told.use.kind is Kind.KEYWORD and not refuses(record, found.told.use.path, move.new):
+            return False
+        place = record.place(Version(found.told.since))
+        return not any(
+            min(first for first, _ in spans) >= place
+            for one in self.imports.imports
+            if distribution_of(self.matrix, one.taken.module) == library
+            if (spans := recorded_spans(record, one.taken))
+        )
 
 
 def _met(

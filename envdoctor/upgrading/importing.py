@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from envdoctor.matrix import Matrix, tables
-from envdoctor.matrix.interface_records import load_record, recorded_libraries
+from envdoctor.matrix.interface_records import Record, Spans, load_record, recorded_libraries
 from envdoctor.values import NamedTuple
 
 if TYPE_CHECKING:
@@ -47,6 +47,16 @@ class Lack(NamedTuple):
     def path(self) -> str:
         """The dotted path of what is taken."""
         return ".".join(filter(None, (self.met.taken.module, self.met.taken.name if self.library else "")))
+
+
+def recorded_spans(record: Record, taken: Taken) -> Spans:
+    """Return the recorded releases that have what is taken; none where it is not on record."""
+    return (
+        record.names.get(taken.module, {}).get(taken.name)
+        or record.modules.get(f"{taken.module}.{taken.name}")
+        or record.modules.get(taken.module)
+        or ()
+    )
 
 
 @dataclass(slots=True)
@@ -203,12 +213,7 @@ class Walk:
 
         record = load_record(self.matrix.folder, library) if library in self._recorded else None
         version = Version(self.pinned[library])
-        inner = f"{taken.module}.{taken.name}"
-        spans = record and (
-            record.names.get(taken.module, {}).get(taken.name)
-            or record.modules.get(inner)
-            or record.modules.get(taken.module)
-        )
+        spans = record and recorded_spans(record, taken)
         if not record or not spans or record.has(spans, version):
             return []
         return [list(span) for span in spans]

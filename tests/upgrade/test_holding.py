@@ -133,3 +133,19 @@ def test_what_lies_in_a_module_that_a_row_says_is_gone_is_gone(tmp_path: Path, t
     moves = {"langchain": Move(Version("1.5.2"), Version("0.3.27"))}
     failing = judge_paths(load_matrix(), moves, [str(tmp_path)]).failing
     assert [(one.told.use.place.line, one.told.since) for one in failing] == [(1, "1.0.0")]
+
+
+def test_an_argument_that_a_method_may_still_take_holds_nothing(tmp_path: Path) -> None:
+    text = (
+        "from transformers import AutoModelForCausalLM\n"
+        "model = AutoModelForCausalLM.from_pretrained('gpt2')\n"
+        "model.generate([1], max_length=2, eos_token_id=0, do_sample=False)\n"
+    )
+    assert version(pinned(tmp_path, text, "transformers"), "transformers") >= (5, 0)
+
+
+def test_what_code_imports_of_later_releases_goes_before_what_it_lost(tmp_path: Path) -> None:
+    held = "from transformers import AdamW\n"
+    assert version(pinned(tmp_path, held, "transformers"), "transformers") < (4, 50)
+    later = "from transformers.models.qwen3_next.configuration_qwen3_next import Qwen3NextConfig\n"
+    assert version(pinned(tmp_path, held + later, "transformers"), "transformers") >= (4, 57)
