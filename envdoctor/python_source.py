@@ -11,7 +11,7 @@ _ALONE = threading.Lock()
 """Python 3.11 counts the depth of trees for all threads together and fails where two parse at once."""
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=24)
 def parse_python(source: str | bytes) -> ast.Module:
     """Return the syntax tree; raises SyntaxError for whatever is no Python of today, or too deep for it.
 

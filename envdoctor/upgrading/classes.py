@@ -83,12 +83,19 @@ class Project:
         self._outlines: dict[Path, dict[str, Told]] = {}
         self._known: dict[tuple[Path, str], Bound] = {}
         self._found: dict[tuple[Path, int, str], Path | None] = {}
+        self._leaning: dict[Path, bool] = {}
 
     def brought_to(self, importer: Path) -> Brought:
         """Return what says what an import in that file brings, as far as it is the project's own."""
         return lambda level, module, name: self._brought(importer, level, module, name, 0)
 
     def leans(self, path: Path, text: str) -> bool:
+        """Tell of a file once what `_leans` says of it."""
+        if path not in self._leaning:
+            self._leaning[path] = self._leans(path, text)
+        return self._leaning[path]
+
+    def _leans(self, path: Path, text: str) -> bool:
         """True for a file that imports, from the project's own, what derives from a library that moves.
 
         What is imported inside of functions is not looked at for this: a file with such an import may lean,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence, Set
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from envdoctor.findings import Certainty
-from envdoctor.matrix import Matrix
+from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.interface_records import load_record
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.solve.answer import PinSet
@@ -23,13 +24,15 @@ from envdoctor.upgrading.arguments import refuses
 from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.importing import recorded_spans
 from envdoctor.upgrading.needing import CodeImports, Wanted, imports_of_code, wanted_by_modules
+from envdoctor.upgrading.sources import find_files, read_text
 from envdoctor.upgrading.submodules import needed_by_code
-from envdoctor.upgrading.upgrading import Cells, Found, judge_paths, moves_of_its_time
+from envdoctor.upgrading.upgrading import Found, Known, judge_paths, moves_of_its_time
 from envdoctor.upgrading.uses import NAMED, Kind
 
 if TYPE_CHECKING:
     from envdoctor.harvest.module_reader import ModuleReader
 
+_WORD = re.compile(r"[A-Za-z]\w+")
 ROUNDS = 5
 """How often an answer may bring releases that lost, or need, something else."""
 
@@ -63,13 +66,24 @@ class _Code:
     paths: Sequence[str]
     judged: set[tuple[str, str]] = field(default_factory=set)
     """The releases, by name, of which the code's uses were judged."""
-    known: dict[Path, Cells] = field(default_factory=dict)
+    known: Known = field(default_factory=Known)
     """What was read of files."""
 
     @cached_property
     def imports(self) -> CodeImports:
         """What the code imports; raises InputError for a path that is none."""
         return imports_of_code(self.paths)
+
+    @cached_property
+    def named(self) -> Set[str]:
+        """The packages whose modules the code names at all, each if it were pinned."""
+        words = set[str]()
+        for path in find_files(self.paths):
+            if path.suffix in (".py", ".ipynb"):
+                words.update(_WORD.findall(read_text(path) or ""))
+        rows = self.matrix.rows(tables.ImportNameRow)
+        called = {row.distribution for row in rows if row.module.partition(".")[0] in words}
+        return called | {word.lower().replace("_", "-") for word in words}
 
     def wanted(self, goal: Goal, answer: PinSet) -> list[Wanted]:
         """Return what the pins lack: what is needed first, and where nothing is what code lost."""
@@ -85,6 +99,7 @@ class _Code:
         """Return, by library, the use that ended first among those that releases not judged before lack."""
         fresh = {name: version for name, version in pinned.items() if (name, version) not in self.judged}
         self.judged.update(fresh.items())
+        fresh = {name: version for name, version in fresh.items() if name in self.named}
         moves = dict(moves_of_its_time(goal.context.snapshot, fresh))
         whenever = {n: Move(move.new) for n, move in moves.items()}  # a name may have come and gone since
         judged = (

@@ -77,6 +77,14 @@ class Found:
 
 
 @dataclass(slots=True)
+class Known:
+    """What was read of code, for all that it is judged by."""
+
+    cells: dict[Path, Cells] = field(default_factory=dict)
+    project: Project | None = None
+
+
+@dataclass(slots=True)
 class Judged:
     """What judging the code found."""
 
@@ -177,19 +185,19 @@ def judge_paths(
     paths: Sequence[str],
     kinds: Collection[Kind] = tuple(Kind),
     lately: Mapping[str, Move] = MappingProxyType({}),
-    known: dict[Path, Cells] | None = None,
+    known: Known | None = None,
 ) -> Judged:
     """Judge the files under the paths, code by these kinds of uses; raises InputError for no path.
 
     `lately` are the moves of code that is taken to run as it is, from the releases of its time. What is read
-    of a file is the same whatever moves: it goes into `known`, and is taken from there.
+    of a file is the same whatever moves: it goes into `known`, and is taken from there when fewer move.
     """
-    known = {} if known is None else known
+    known = Known() if known is None else known
     judged, judge, defined = Judged(), Judge(matrix, moves, kinds, lately), dict[str, set[Path]]()
     in_text = not _IN_TEXT.isdisjoint(kinds)
     files = [path for path in find_files(paths) if not is_for_another(path, moves)]
     apart = list[Path]()
-    project = Project(files, lambda module: judge.library(module) in moves)
+    project = known.project = known.project or Project(files, lambda module: judge.library(module) in moves)
     named, loaded = judge.named(), set[str]()
     for path in files if in_text else (path for path in files if path.suffix in (".py", ".ipynb")):
         text = read_text(path)
@@ -201,9 +209,9 @@ def judge_paths(
         if path.suffix == ".py" and not named.search(text) and not project.leans(path, text):
             apart.append(path)
         elif path.suffix in (".py", ".ipynb"):
-            if path not in known:
-                known[path] = _read_python(path, text, project.brought_to(path), judge.held)
-            _judge_python(judge, path, known[path], judged, defined)
+            if path not in known.cells:
+                known.cells[path] = _read_python(path, text, project.brought_to(path), judge.held)
+            _judge_python(judge, path, known.cells[path], judged, defined)
         if in_text:
             judged.breaks += [Found(str(path), 0, one) for one in _judge_text(judge, path, text)]
     _define_apart(apart, judged.breaks, defined)
