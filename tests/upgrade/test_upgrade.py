@@ -1456,3 +1456,62 @@ def test_long_names_among_settings_tell_where_half_of_them_are_the_framework_s(t
     files = {"build/a.py": f"import transformers\nx = {dict.fromkeys(keys, 1)}\n", "dist/a.json": "{}"}
     found = judged_files(tmp_path, files, {"transformers": Move(Version("5.2.0"), Version("4.55.4"))})
     assert [name for *_, name in found] == ["transformers: include_tokens_per_second"]
+
+
+def lines_told(code: str, library: str, old: str, new: str) -> list[tuple[int, str]]:
+    read = next(read_cells([code]))
+    assert read is not None
+    judge = Judge(load_matrix(), {library: Move(Version(new), Version(old))})
+    return [(b.use.place.line, b.short) for b in judge.breaks(read.uses)]
+
+
+def test_what_isinstance_tells_of_a_name_is_what_it_is() -> None:
+    code = (
+        "from transformers import MllamaForConditionalGeneration as M\n"
+        "def one(model):\n"
+        "    if isinstance(model, M) and model.training:\n"
+        "        model.language_model.vocab_size = 1\n"
+        "    model.language_model\n"
+        "def two(model):\n"
+        "    if not isinstance(model, M):\n"
+        "        return model.language_model\n"
+        "    return model.language_model\n"
+        "def three(model):\n"
+        "    assert isinstance(model, M)\n"
+        "    model.language_model\n"
+    )
+    told = lines_told(code, "transformers", "4.57.6", "5.2.0")
+    assert told == [(4, "language_model"), (9, "language_model"), (12, "language_model")]
+
+
+def test_an_import_is_told_where_what_stands_in_for_it_fails_too() -> None:
+    code = (
+        "try:\n    from transformers.utils.fx import HFTracer\n"
+        "except ModuleNotFoundError:\n"
+        "    from transformers.utils.fx import gen_constructor_wrapper as HFTracer\n"
+    )
+    assert [line for line, _ in lines_told(code, "transformers", "4.57.6", "5.0.0")] == [2, 4]
+
+
+def test_a_handler_of_type_errors_cares_for_no_method_that_is_gone() -> None:
+    code = (
+        "import transformers\ndef of(model):\n    try:\n"
+        "        return model.config._get_non_default_generation_parameters()\n"
+        "    except (KeyError, TypeError):\n        return {}\n"
+    )
+    assert lines_told(code, "transformers", "4.57.6", "5.0.0") == [
+        (4, "_get_non_default_generation_parameters")
+    ]
+
+
+def test_what_a_base_brings_that_moved_to_another_module_stays() -> None:
+    code = "import vllm\nvllm.LLM('m').llm_engine.worker.execute_method('run')\n"
+    assert lines_told(code, "vllm", "0.11.0", "0.12.0") == []
+
+
+def test_a_function_that_came_to_another_module_hands_on_what_it_no_longer_names() -> None:
+    code = (
+        "from vllm.transformers_utils.tokenizer import get_tokenizer\n"
+        "get_tokenizer('m', tokenizer_mode='auto')\n"
+    )
+    assert lines_told(code, "vllm", "0.10.1.1", "0.14.1") == []
