@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +23,7 @@ from envdoctor.upgrading.classes import Brought, Project
 from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.held import Held
 from envdoctor.upgrading.judging import Judge
+from envdoctor.upgrading.launched import Script, judge_launches
 from envdoctor.upgrading.patching import diff_of, patched
 from envdoctor.upgrading.reading import read_cells
 from envdoctor.upgrading.requirements import judge_requirements
@@ -198,7 +199,7 @@ def judge_paths(
     files = [path for path in find_files(paths) if not is_for_another(path, moves)]
     apart = list[Path]()
     project = known.project = known.project or Project(files, lambda module: judge.library(module) in moves)
-    named, loaded = judge.named(), set[str]()
+    named, loaded, scripts = judge.named(), set[str](), dict[str, Script]()
     for path in files if in_text else (path for path in files if path.suffix in (".py", ".ipynb")):
         text = read_text(path)
         if text is None:
@@ -212,13 +213,27 @@ def judge_paths(
             if path not in known.cells:
                 known.cells[path] = _read_python(path, text, project.brought_to(path), judge.held)
             _judge_python(judge, path, known.cells[path], judged, defined)
+            if in_text and path.suffix == ".py" and (script := parsed_by(text)) is not None:
+                scripts[path.name] = script if path.name not in scripts else Script(frozenset(), ())
         if in_text:
             judged.breaks += [Found(str(path), 0, one) for one in _judge_text(judge, path, text)]
+    judged.breaks += _launched(judge, scripts, files, judged.breaks)
     _define_apart(apart, judged.breaks, defined)
     judged.breaks = [
         one for one in judged.breaks if not _is_own(matrix, one, defined) and _is_made_so(one, loaded)
     ]
     return judged
+
+
+def _launched(
+    judge: Judge, scripts: Mapping[str, Script], files: Iterable[Path], told: Iterable[Found]
+) -> Iterator[Found]:
+    """Yield the options in commands that start one of the scripts and that break, but those told already."""
+    known = {(one.file, one.told.use.place) for one in told}
+    for path in (one for one in files if scripts and one.suffix in COMMANDED):
+        for one in judge_launches(judge, scripts, read_text(path) or ""):
+            if (str(path), one.use.place) not in known:
+                yield Found(str(path), 0, one)
 
 
 def _is_made_so(found: Found, loaded: Collection[str]) -> bool:

@@ -1515,3 +1515,22 @@ def test_a_function_that_came_to_another_module_hands_on_what_it_no_longer_names
         "get_tokenizer('m', tokenizer_mode='auto')\n"
     )
     assert lines_told(code, "vllm", "0.10.1.1", "0.14.1") == []
+
+
+def test_options_of_a_command_are_fields_of_the_classes_that_its_script_parses(tmp_path: Path) -> None:
+    script = (
+        "from dataclasses import dataclass\nfrom trl import GRPOConfig, ModelConfig, TrlParser\n"
+        "@dataclass\nclass Own:\n    max_source_length: int = 1\n"
+        "parser = TrlParser((Own, GRPOConfig, ModelConfig))\n"
+    )
+    command = (
+        "torchrun --nproc_per_node 2 grpo.py \\\n  --torch_dtype bfloat16 --bf16 \\\n"
+        "  --max_prompt_length 9 --max_source_length 9\npython other.py --max_prompt_length 9\n"
+    )
+    moves = {"trl": Move(Version("0.29.0"), Version("0.15.2"))}
+    (tmp_path / "grpo.py").write_text(script)
+    (tmp_path / "run.sh").write_text(command)
+    found = judge_paths(load_matrix(), moves, [str(tmp_path)]).breaks
+    assert [(one.told.use.place.line, one.told.use.name) for one in found] == [
+        (2, "torch_dtype"), (3, "max_prompt_length"),
+    ]  # fmt: skip
