@@ -334,12 +334,10 @@ def asking_package(view: View, frame: Frame | None) -> str:
         package = next((name for name, whose in names.items() if _is_ours(view, whose)), "")
         first = folders[0] if folders else ""
         compiled = frame.function.startswith(f"{first}.")  # Cython names the module before the function
-        if (
-            not package
-            and (compiled or "_" in first)
-            and package_facts(view, names.get(first, "")) is not None
-        ):
-            package = first
+        telling = compiled or names.get(first, first) != first.lower().replace("_", "-")
+        likely = (name for name in names if "_" in name or (telling and name == first))
+        if not package:
+            package = next((name for name in likely if package_facts(view, names[name]) is not None), "")
     return distribution_of(view.matrix, package) if package else ""
 
 

@@ -189,6 +189,19 @@ def _is_common(record: Record, owner: str, move: Move) -> bool:
     return len({home for home in homes if not any(one.startswith(f"{home}.") for one in homes)}) > _HOMES
 
 
+def _now_needed(use: Use, record: Record, told: Mapping[str, Spans], move: Move) -> Break | None:
+    """Judge a call that gives all that has a position, and not by name what could be left out before."""
+    for name, spans in sorted(told.items()):
+        argument = name[1:]
+        optional = move.old is not None and record.has(told.get(argument, ()), move.old)
+        asked = name[:1] == "!" and optional and argument not in use.given
+        if asked and not record.has(spans, move.old or move.new) and record.has(spans, move.new):
+            since = gone_since(record, record.others(spans), move)
+            shown = f"{use.path}() without {argument}"
+            return Break(use, shown, since, f"give {argument}", Certainty.LIKELY) if since else None
+    return None
+
+
 def _lacking(use: Use, record: Record, told: Mapping[str, Spans], move: Move) -> Break | None:
     """Judge a call that does not name an argument that is new and needed: it comes before the optional ones.
 
@@ -199,6 +212,8 @@ def _lacking(use: Use, record: Record, told: Mapping[str, Spans], move: Move) ->
     ]
     if ALL in use.given or move.old is None or record.has(told.get(ALL, ()), move.old):
         return None
+    if most == [use.count]:
+        return _now_needed(use, record, told, move)
     if (
         len(most) != 1  # none is told, or several of one name are told together
         or use.count >= max(most)

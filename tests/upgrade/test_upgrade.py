@@ -1534,3 +1534,11 @@ def test_options_of_a_command_are_fields_of_the_classes_that_its_script_parses(t
     assert [(one.told.use.place.line, one.told.use.name) for one in found] == [
         (2, "torch_dtype"), (3, "max_prompt_length"),
     ]  # fmt: skip
+
+
+def test_what_could_be_left_out_and_is_needed_now_is_told() -> None:
+    code = (
+        "from huggingface_hub.utils import RepositoryNotFoundError as R\n"
+        "R('no such model')\nR('no', response=x)\nR('no', **told)\n"
+    )
+    assert [line for line, _ in lines_told(code, "huggingface-hub", "0.36.2", "1.3.0")] == [2]
