@@ -23,7 +23,7 @@ from envdoctor.upgrading.classes import Brought, Project
 from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.held import Held
 from envdoctor.upgrading.judging import Judge
-from envdoctor.upgrading.launched import Script, judge_launches
+from envdoctor.upgrading.launched import Script, judge_launches, parsed_by
 from envdoctor.upgrading.patching import diff_of, patched
 from envdoctor.upgrading.reading import read_cells
 from envdoctor.upgrading.requirements import judge_requirements
