@@ -162,6 +162,8 @@ _VALUE = re.compile(
 _QUOTED_CODE = re.compile(
     r"(?i)^\W{0,4}please\b|^\s*(?:raise|assert|except|def|class|if|elif|return|import|from|self\.)\b"
 )
+_ENDS_IN = re.compile(r"^\s*(?:import|from) [^\n:]{2,200}: [A-Z]\w{2,40}(?:Error|Exception)\b")
+"""An import with the exception that it ends in: `import a -> import b: ImportError`."""
 _WISHED = re.compile(
     r"(?i)^\W{0,4}(?:(?:feature|enhancement|proposal|rfc|docs?|documentation|chore|refactor|question)\b|"
     r"(?:we )?(?:now )?"
@@ -302,6 +304,8 @@ def _is_terse(line: str) -> bool:
 
     What may come, is over, is asked or warned of is none, and no value of a label.
     """
+    if _ENDS_IN.search(line):
+        return True
     if any(one.search(line) for one in (_OF_PROGRAM, _WARNS, _QUOTED_CODE, _VALUE, _WISHED)) or is_generated(
         line
     ):

@@ -27,6 +27,7 @@ RULES: tuple[Listed, ...] = (
     *family("clashes", "PIP-CLASH", of="symptoms"),
     *family("extensions", "DS-CUDA-MISMATCH"),
     *family("fit", "MEM-WEIGHTS MEM-FULL-TRAINING"),
+    *family("found_older", "FOUND-INCOMPATIBLE", of="symptoms"),
     *family("generations", "RELEASES-APART", of="symptoms"),
     *family("installs", "INSTALL"),
     *family("interfaces", "INTERFACE-MISSING", of="symptoms"),

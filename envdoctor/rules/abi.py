@@ -17,7 +17,7 @@ from envdoctor.rules.base import Rule
 from envdoctor.rules.built_for import built_remedies
 from envdoctor.rules.conditions import judge
 from envdoctor.rules.interface_lookup import distribution_of
-from envdoctor.rules.pairs import installed_pair, pair_remedies
+from envdoctor.rules.pairs import installed_pair, pair_remedies, pairs_of
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.view import View, explained, installed, quoted, symptoms, torch_build
 from envdoctor.values import replace
@@ -247,6 +247,40 @@ def _remedies(
             pip_install(f"torch{spec}"),
             {"torch": spec},
         )
+    if view.facts.distribution("torch") is None and (first := _first_of_a_later_torch(view, package)):
+        pins = {package: f">={first}"}
+        yield Remedy(
+            f"Or, where a newer torch than that is installed (an installation brings the newest), a {package}"
+            f" of its time: {first} is the first for a later one.",
+            pip_install(f"{package}>={first}"),
+            pins,
+        )
+
+
+def _first_of_a_later_torch(view: View, package: str) -> str:
+    """Return the first release that is made for a later minor of torch than the told one; empty for none."""
+    version = view.version(package)
+    if package == "flash-attn":
+        row = wheel_row(view.matrix, version) if version else None
+        if row is None:
+            return ""
+        rows, last = view.matrix.rows(tables.FlashAttnWheelRow), max(map(Version, row.torch))
+        later = (Version(v) for one in rows if max(map(Version, one.torch)) > last for v in one.versions)
+        return str(min(later, default=""))
+    here, pairs = installed_pair(view, package), pairs_of(view.matrix, package)
+    own = _first_release(here.torch) if here else None
+    later_pairs = (p for p in pairs if own and (torch := _first_release(p.torch)) and torch > own)
+    return next((".".join(map(str, v.release)) for p in later_pairs if (v := _lowest(p.versions))), "")
+
+
+def _lowest(specifier: str) -> Version | None:
+    """Return the release that a specifier begins with."""
+    return parse_version(specifier.partition(",")[0].lstrip("=<>~ ").removesuffix(".*"))
+
+
+def _first_release(specifier: str) -> tuple[int, ...] | None:
+    lowest = _lowest(specifier)
+    return lowest.release[:2] if lowest else None
 
 
 def flash_attn_remedies(view: View) -> Iterator[Remedy]:

@@ -11,11 +11,11 @@ from envdoctor.facts.quantities import whole_number
 from envdoctor.values import dataclass
 
 _SITE = re.compile(r"(?:site|dist)-packages[/\\]((?:[\w.-]{1,80}[/\\]){0,12})([\w-]{1,80})\.py$")
-_OPENED = re.compile(r"\b([A-Z]\w{0,120})\(\s{0,20}$")
+_OPENED = re.compile(r"\b([A-Z]\w{0,120})\((?:[^()\n]{0,300},)?\s{0,20}$")
 """A call of a class whose arguments stand on the next lines."""
 _FROM = re.compile(r"^\s*from\s+([\w.]{1,208})\s+import\b")
 _SET = re.compile(r"^\s*self\.(\w{1,80})\s*(?::[^=]{1,80})?=(?!=)")
-_PASSES_ON = re.compile(r"\(\*\w{1,40}, ?\*\*\w{1,40}\)")
+PASSES_ON = re.compile(r"\((?:self, ?)?(?:\*\w{1,40}, ?)?\*\*\w{1,40}\)")
 """The call of a wrapper, which hands on the arguments that it was given."""
 
 PYTHONS_OWN = frozenset(
@@ -126,7 +126,7 @@ def _answers(frame: Frame) -> bool:
 
 def _calling(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
     """Return the frames but those that pass on what they were given: a wrapper chooses no argument."""
-    return tuple(frame for frame in frames if not _PASSES_ON.search(frame.code))
+    return tuple(frame for frame in frames if not PASSES_ON.search(frame.code))
 
 
 def _tells(error: ErrorSeen, symptom: Symptom) -> bool:

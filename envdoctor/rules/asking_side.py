@@ -16,8 +16,9 @@ from envdoctor.matrix.interface_records import (
     libraries_importing,
     load_record,
 )
+from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.asked import module_of
-from envdoctor.rules.calendar import askers_after, askers_before, day_here, day_of
+from envdoctor.rules.calendar import askers_after, askers_before, day_here, day_of, required_by
 from envdoctor.rules.generations import asking_package, told_release, users_of
 from envdoctor.rules.interface_lookup import Missing, record_of, specifier_for
 from envdoctor.rules.pairs import pair_remedies
@@ -185,19 +186,26 @@ def _may_ask(view: View, missing: Missing) -> list[str]:
     """Return what is listed and uses the library, but for what came out before what is missed."""
     users = users_of(view, missing.library)
     came = day_of(view, missing.library, missing.record.versions[missing.spans[0][0]]) or 0
-    return [name for name in users if (day_here(view, name) or came) >= came]
+    return [name for name in users if (day_here(view, name) or came) >= came] or _untold(view, missing)
+
+
+def _untold(view: View, missing: Missing) -> list[str]:
+    """Return the one package of the stack that is told without its release, and requires the library."""
+    listed = (name for name in view.facts.environment.distributions if name in STACK)
+    untold = [name for name in listed if view.version(name) is None and name != missing.library]
+    asking = [name for name in untold if missing.library in required_by(view, name)]
+    return asking if len(asking) == 1 else []
 
 
 def turn_to(view: View, missing: Missing) -> str:
     """Return the way to the releases that have what is missed."""
-    gone = missing.spans[-1][1] < len(missing.record.versions) - 1
     version = view.version(missing.library)
     if version is not None:
         below = (one[1:].lstrip("=") for one in specifier_for(view, missing).split(",") if one[:1] in "<=")
         own = Version(version.base_version)  # a pre-release of the bound is of its time
         later = any(own >= Version(one) for one in below if one)
     else:
-        later = gone
+        later = "<" in specifier_for(view, missing)
     return "Downgrade" if later else "Upgrade"
 
 

@@ -289,7 +289,10 @@ def _of_callers(view: View, wanted: Wanted, *, alone: bool) -> Iterator[Missing]
     able = [library for library in _DERIVED_FROM if view.installed(library) is not False]
     for library in listed or (able if alone else ()):
         record = load_record(view.matrix.folder, library)
-        if record and (spans := _handing_less(record, method, wanted)):
+        spans = record and (
+            _handing_less(record, method, wanted) or _base_handed_less(record, class_, wanted)
+        )
+        if record and spans:
             what = f"a call of {method}() {less}"
             yield Missing(record, what, spans, wanted, name=wanted.name, sure=False, handed=True)
             return
@@ -326,6 +329,17 @@ def _handing_less(record: Record, method: str, wanted: Wanted) -> Spans:
         return _without(record, _joined(entries.get(wanted.name, ()) for entries in told))
     most = wanted.count - 1
     return _joined(spans for entries in told for name, spans in entries.items() if _most(name) < most)
+
+
+def _base_handed_less(record: Record, class_: str, wanted: Wanted) -> Spans:
+    """Return the releases in which the class that one is named after does not take an argument.
+
+    `LlavaLlamaForCausalLM` overrides a method of LlamaForCausalLM, which hands itself what it came to take.
+    """
+    method = wanted.owner.rpartition(".")[2]
+    bases = (class_[at:] for at, letter in enumerate(class_) if letter.isupper() and at)
+    told = next((t for base in bases if (t := record.keywords.get(f"{base}.{method}"))), {})
+    return _without(record, told.get(wanted.name, ())) if wanted.lack is Lack.KEYWORD else ()
 
 
 def _of_patched(view: View, wanted: Wanted) -> Iterator[Missing]:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 from packaging.version import Version
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import commands, pip_install
+from envdoctor.commands import commands, install_commands, pip_install
 from envdoctor.facts import CudaVersion, Distribution, NativeLibrary, Symptom
 from envdoctor.facts.quantities import whole_number
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.calendar import finals, package_facts
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.view import View, captured, explained, quoted, symptoms, torch_build
 
@@ -114,12 +115,32 @@ def _nccl_finding(view: View, seen: tuple[Symptom, ...]) -> Finding:
                 ),
             ),
             Remedy("Take the system's NCCL off the path.", ("unset LD_LIBRARY_PATH LD_PRELOAD",)),
+            *_torch_of_nccl(view),
         ),
         certainty=Certainty.LIKELY,
         sources=("https://github.com/VichyTong/CodeJudge/issues/2",),
         explains=explained(seen),
         prior=0.8,
     )
+
+
+def _torch_of_nccl(view: View) -> Iterator[Remedy]:
+    """Offer the newest torch that requires the NCCL which is installed."""
+    told = ((name, view.version(name)) for name in view.facts.environment.distributions)
+    installed = [(name, version) for name, version in told if name.startswith("nvidia-nccl-cu") and version]
+    torch = package_facts(view, "torch")
+    nccl = package_facts(view, installed[0][0]) if len(installed) == 1 else None
+    if torch is None or nccl is None:
+        return
+    name, version = installed[0]
+    for release, _ in finals(view, "torch"):
+        row = torch.row_of(torch.position[release])
+        asked = torch.requirements(row) if row >= 0 else ()
+        if any(one.name == name and nccl.spec_text(one.spec) == f"=={version}" for one in asked):
+            pins = {"torch": f"=={release}"}
+            text = f"Or the torch that asks for this NCCL: {release} is the newest for {name} {version}."
+            yield Remedy(text, install_commands(pins), pins)
+            return
 
 
 def check_nvjitlink(view: View) -> Iterable[Finding]:

@@ -9,6 +9,7 @@ from packaging.version import Version
 
 from envdoctor.commands import commands, pip_install
 from envdoctor.facts import Symptom
+from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.load import Matrix
@@ -155,11 +156,19 @@ def _bare(text: str) -> str:
 
 def _severity(view: View, pair: TorchPair | None, seen: tuple[Symptom, ...]) -> Severity:
     """An error where minor versions differ; a warning where only the patch does, or features are lost."""
-    if seen:
+    if seen or (pair and pip_refuses(view, pair.package, "torch")):
         return Severity.ERROR
     if pair is None or pair.soft or judge(view, "torch", _same_minor(pair.torch)).holds:
         return Severity.WARNING
     return Severity.ERROR
+
+
+def pip_refuses(view: View, name: str, other: str) -> bool:
+    """True where an installer's own line calls two packages incompatible: its error, whatever still runs."""
+    told = (one.captured for one in symptoms(view, "SYM-PIP-INCOMPATIBLE"))
+    return any(
+        (normalise(one.get("name", "")), normalise(one.get("other", ""))) == (name, other) for one in told
+    )
 
 
 def _same_minor(spec: str) -> str:

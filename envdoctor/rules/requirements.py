@@ -16,6 +16,7 @@ from envdoctor.matrix.markers import decide
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import package_facts
+from envdoctor.rules.pairs import pip_refuses
 from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.recorded import Demand, marker_environments
 from envdoctor.rules.view import View, explained, symptoms
@@ -377,7 +378,9 @@ def _state(name: str, other: Distribution | None) -> Evidence:
 def _severity(view: View, unmet: Unmet, matters: bool) -> Severity:
     if unmet.other is None and (unmet.by.name, unmet.demand.name) in _DECLARED_ALONE:
         return Severity.NOTE
-    return Severity.ERROR if _is_fatal(view, unmet) else Severity.WARNING if matters else Severity.NOTE
+    refused = matters and unmet.other is not None and pip_refuses(view, unmet.by.name, unmet.demand.name)
+    graver = refused or _is_fatal(view, unmet)
+    return Severity.ERROR if graver else Severity.WARNING if matters else Severity.NOTE
 
 
 def _is_fatal(view: View, unmet: Unmet) -> bool:

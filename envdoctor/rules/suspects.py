@@ -15,7 +15,7 @@ from envdoctor.facts import REPORTED, ErrorSeen, Frame
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.snapshot import STACK
-from envdoctor.rules.asked import REMOTE
+from envdoctor.rules.asked import PASSES_ON, REMOTE
 from envdoctor.rules.calendar import day_here, day_of, package_facts, told_day
 from envdoctor.rules.generations import ID as APART
 from envdoctor.rules.generations import after_it, asking_package, of_one_time, told_release
@@ -30,7 +30,6 @@ _MAJOR_IS_NEW = 548
 YOUNGER = 45
 """Days by which a release that is called is younger than its caller before that is worth saying."""
 _PYTHONS = re.compile(r"[/\\]python3?\.?\d{0,2}[/\\](?!site-packages|dist-packages)|^<frozen |^<string>")
-_PASSES_ON = re.compile(r"\((?:self, ?)?(?:\*\w{1,40}, ?)?\*\*\w{1,40}\)")
 _MISFITS = frozenset(
     [
         "AttributeError",
@@ -109,7 +108,7 @@ def _marked(view: View, error: ErrorSeen) -> _Calls | None:
 def _is_passed(frame: Frame) -> bool:
     """True for a frame of Python's own library, and one that hands on what it was given."""
     if "site-packages" in frame.file or "dist-packages" in frame.file:
-        return bool(_PASSES_ON.search(frame.code))
+        return bool(PASSES_ON.search(frame.code))
     return bool(_PYTHONS.search(frame.file))
 
 

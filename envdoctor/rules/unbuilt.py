@@ -10,7 +10,7 @@ from envdoctor.findings import Certainty, Finding, Severity
 from envdoctor.rules.abi import flash_attn_remedies, torch_of_wheels
 from envdoctor.rules.base import NO_LINE, Rule, Skip
 from envdoctor.rules.conditions import judge
-from envdoctor.rules.pairs import pair_remedies
+from envdoctor.rules.pairs import pair_remedies, pairs_of
 from envdoctor.rules.view import View, explained, installed, quoted, symptoms, torch_build
 
 _FAILED = ("SYM-BUILD-WHEEL-FAILED", "SYM-PIP-WHEELS-NOT-BUILT")
@@ -25,9 +25,15 @@ def check_builds(view: View) -> Iterable[Finding]:
     if view.torch_minor is None:
         raise Skip("the version of torch is not told")
     for package in sorted({name for symptom in failed for name in _named(symptom)}):
-        wheels = torch_of_wheels(view, package) if view.version(package) else ""
+        wheels = torch_of_wheels(view, package) if view.version(package) else _newest_wheels(view, package)
         if wheels and not judge(view, "torch", wheels).holds:
             yield _finding(view, package, wheels, (*failed, *symptoms(view, *_WITH_IT)))
+
+
+def _newest_wheels(view: View, package: str) -> str:
+    """Return the releases of torch that the newest release, which an installer takes, has wheels for."""
+    pairs = pairs_of(view.matrix, package)
+    return pairs[-1].torch if pairs and pairs[-1].soft else ""
 
 
 def _named(symptom: Symptom) -> list[str]:
@@ -36,7 +42,7 @@ def _named(symptom: Symptom) -> list[str]:
 
 
 def _finding(view: View, package: str, wheels: str, seen: tuple[Symptom, ...]) -> Finding:
-    version, torch = view.version_text(package), view.version_text("torch")
+    version, torch = view.version_text(package) or "(the newest release)", view.version_text("torch")
     remedies = flash_attn_remedies(view) if package == "flash-attn" else pair_remedies(view, package)
     return Finding(
         id="BUILD-OTHER-TORCH",
