@@ -264,7 +264,7 @@ def _release(view: View, name: str, version: str) -> str:
     if package is None or told is None:
         return ""
     minor = f"{version}."
-    known = version in package.position or any(v.startswith(minor) for v in package.versions)
+    known = str(told) in package.position or any(v.startswith(minor) for v in package.versions)
     newest = Version(package.versions[-1])
     coming = newest < told and told.major <= newest.major + 1
     return version if known or coming or told.is_prerelease else ""

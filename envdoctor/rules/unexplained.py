@@ -221,6 +221,8 @@ def _answers(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Ite
     yield with_detour(view, first, error) if first.id != UNEXPLAINED else first
     if first.id in _GUESSES and first.certainty is Certainty.UNCERTAIN:
         yield from _beside(view, error, first.id)
+    elif first.certainty is Certainty.UNCERTAIN and error.kind != "said":
+        yield from filter(None, [blamed_finding(view, error)])
 
 
 def _beside(view: View, error: ErrorSeen, but: str) -> Iterator[Finding]:
