@@ -24,7 +24,8 @@ VERSION = (
 """A PEP 440 version as printed by tools, as a pattern."""
 
 _WHOLE = re.compile(rf"[vV]?({VERSION})(?!\.?[\w+])")
-_PART_APART = re.compile(r"^([vV]?\d[\d.]{1,40}) ((?:\.?post|rc|dev)\d{1,2}(?!\w))")
+_POST_APART = re.compile(r"^([vV]?\d[\d.]{1,40}) post(?=\d{1,2}(?!\w))")
+_CANDIDATE_APART = re.compile(r"^([vV]?\d[\d.]{1,40}) (rc|dev)(?=\d{1,2}(?!\w))")
 """A post-release or a candidate as people write it: `0.4.4 post2`, `5.0 rc1`."""
 _WILDCARD = re.compile(rf"[vV]?({_NUMBER})\.[xX*](?!\w)")
 _CLAUSE = re.compile(rf"(<=|>=|==|~=|!=|<|>)\s*[vV]?({VERSION}(?:\.\*)?)")
@@ -58,7 +59,8 @@ class Told:
 
 def parse_told(text: str, exact: bool = False) -> Told | None:
     """Read a version as told; None when the text holds none. `exact`: `2.4` is whole, not a prefix."""
-    text = _NEWEST_WITH.sub("", _PART_APART.sub(r"\1\2", text.strip().strip("`*'\"").strip()))
+    text = _POST_APART.sub(r"\1.post", text.strip().strip("`*'\"").strip())
+    text = _NEWEST_WITH.sub("", _CANDIDATE_APART.sub(r"\1\2", text))
     build = parse_build(re.split(r";|,\s*(?=[A-Za-z])", text)[0])
     if specifier := _specifier(text):
         return Told(None, specifier, build)

@@ -37,7 +37,7 @@ _SIDES = {"SYM-TOLD-ABOVE": ">", "SYM-TOLD-UNDER": "<"}
 """Lines that tell on which side of a release the one lies that is here."""
 _WORKING = "SYM-TOLD-WORKING"
 _WORKING_BARE = "SYM-TOLD-WORKING-BARE"
-_COMPARED = ("SYM-TOLD-GOOD-BAD", "SYM-TOLD-BAD-GOOD", "SYM-TOLD-FROM-TO")
+_COMPARED = ("SYM-TOLD-GOOD-BAD", "SYM-TOLD-BAD-GOOD", "SYM-TOLD-RAISED", "SYM-TOLD-FROM-TO")
 """Lines that set a release against another; the last tells by itself of no trouble."""
 _NAMES = ("name", "blamed", "subject", "leading", "before", "high", "again")
 _VERSIONS = ("version", "known", "fine")
@@ -88,7 +88,12 @@ class Blame:
     """The release with which it fails; empty where the text only says `latest`."""
     op: str = ""
     working: str = ""
-    """A release with which it worked."""
+    """A release with which it worked, or that stood there before."""
+
+    @property
+    def formerly(self) -> str:
+        """What the text says of the release before."""
+        return "was there before" if self.symptom.id == "SYM-TOLD-RAISED" else "worked"
 
 
 def blamed_finding(view: View, error: ErrorSeen) -> Finding | None:
@@ -127,7 +132,9 @@ def _or_as_before(finding: Finding, worked: Sequence[Blame]) -> Finding:
         return finding
     more = [
         _pinned(
-            blame.name, f"=={blame.working}", f"Or go back to the {blame.name} that the text says worked."
+            blame.name,
+            f"=={blame.working}",
+            f"Or go back to the {blame.name} that the text says {blame.formerly}.",
         )
         for blame in worked
         if _is_about(finding, blame.name)
@@ -192,7 +199,7 @@ def _told(view: View, blame: Blame) -> str:
     version = blame.failing or view.version_text(blame.name) or ""
     range_ = f"{blame.op if blame.op != '==' else ''}{version}"
     told = f"{blame.name} {range_}" if version else f"a newer {blame.name}"
-    return f"{told} ({blame.working} worked)" if blame.working else told
+    return f"{told} ({blame.working} {blame.formerly})" if blame.working else told
 
 
 def _quoted(blame: Blame) -> str:
@@ -302,7 +309,7 @@ def _remedies(view: View, blame: Blame, error: ErrorSeen) -> Iterator[Remedy]:
         yield _pinned(name, f">{told.public}", f"Raise {name}: it is told to be behind what has come since.")
         return
     if blame.working:
-        yield _pinned(name, f"=={blame.working}", f"Take the {name} that the text says worked.")
+        yield _pinned(name, f"=={blame.working}", f"Take the {name} that the text says {blame.formerly}.")
     elif told:
         bound = f"<={told.public}" if blame.op == ">" else f"<{_first_of(told)}"
         yield _pinned(name, bound, f"Go back to a release of {name} from before.")
