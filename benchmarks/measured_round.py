@@ -8,7 +8,8 @@ reserve. One that holds a job for `slice_child.py` as "traced" is traced before 
 One that holds a "request" is a trial of a chosen profile, as `profiles.py` plans them, and torch may reserve
 its "budget_bytes". A case waits until the card has its "gib" (as far as --room goes).
 FOLDER holds what pip put into folders of their own: what all read in `common`, a release of TRL in
-`trl-1.3.0`, and in `old` what those before 1.0 read. A run that fails leaves the end of what it said.
+`trl-1.3.0`, in `old` what those before 1.0 read, and in `axolotl` what a case reads that is run by its
+"trainer" itself (one that says "loader"). A run that fails leaves the end of what it said.
 """
 
 from __future__ import annotations
@@ -104,9 +105,9 @@ def run(case: dict[str, Any], sites: Path, deadline: float) -> dict[str, Any]:
             return trial(case, sites, deadline)
         except subprocess.TimeoutExpired:
             return {"id": case["id"], "error": "no time left"}
-    script = HERE / ("measured_images.py" if "pixels" in case else "measured_runs.py")
+    script = HERE / f"measured_{kind_of(case)}.py"
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="case-") as folder:
         file = Path(folder, "case.json")
         file.write_text(json.dumps(case))
         environment = {**surroundings(case, sites), "TMPDIR": folder, "HF_HOME": folder}
@@ -140,11 +141,24 @@ def surroundings(case: dict[str, Any], sites: Path) -> dict[str, str]:
     }  # fmt: skip
 
 
+def kind_of(case: dict[str, Any]) -> str:
+    """Return which script runs the case."""
+    if own_of(case):
+        return "frameworks"
+    return "images" if "pixels" in case else "runs"
+
+
+def own_of(case: dict[str, Any]) -> str:
+    """Return the framework by whose own entry the case is run, or nothing."""
+    return str(case["trainer"]) if case.get("loader") else ""
+
+
 def path_of(case: dict[str, Any], sites: Path) -> str:
     """Return where the case's Python looks for packages before its own."""
     release = str(case.get("trl") or "")
     names = [f"trl-{release}"] if release else []
     names += ["old"] if release.startswith("0.") else []
+    names = [own] if (own := own_of(case)) else names
     return os.pathsep.join(str(sites / name) for name in (*names, "common"))
 
 
