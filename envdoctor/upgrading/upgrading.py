@@ -217,11 +217,11 @@ def judge_paths(
                 scripts[path.name] = script if path.name not in scripts else Script(frozenset(), ())
         if in_text:
             judged.breaks += [Found(str(path), 0, one) for one in _judge_text(judge, path, text)]
-    judged.breaks += _launched(judge, scripts, files, judged.breaks)
     _define_apart(apart, judged.breaks, defined)
     judged.breaks = [
         one for one in judged.breaks if not _is_own(matrix, one, defined) and _is_made_so(one, loaded)
     ]
+    judged.breaks += [*_launched(judge, scripts, files, judged.breaks)]
     return judged
 
 
