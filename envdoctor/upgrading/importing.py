@@ -68,12 +68,16 @@ class Walk:
     pinned: Mapping[str, str]
     is_standard: Callable[[str], bool]
     """True for the name of a module of Python's own library."""
+    near: Callable[[str], Iterable[str]]
+    """The packages that a pinned one requires; those that are asked for, where "" does."""
     own: frozenset[str] = frozenset()
     """The names of the code's own modules and folders."""
     _seen: set[tuple[str, str]] = field(default_factory=set)
     _providers: dict[str, str] = field(default_factory=dict)
     _recorded: frozenset[str] = frozenset()
     _tops: dict[str, str] = field(default_factory=dict)
+    _searched: set[str] = field(default_factory=set)
+    """The packages of which it is known what they bring."""
 
     def __post_init__(self) -> None:
         """Note which packages bring which modules by their names."""
@@ -148,7 +152,7 @@ class Walk:
             return owner
         if self.is_standard(root) or (not owner and root in self.own):
             return ""
-        return self._providers.get(root) or self._brought_elsewhere(root)
+        return self._providers.get(root) or self._brought_elsewhere(root, owner)
 
     def _is_absent(self, one: Import, root: str) -> bool:
         """True for what a package imports that it neither has itself nor carries a copy of."""
@@ -156,7 +160,10 @@ class Walk:
             return False
         release = self.reader.release(one.owner, self.pinned[one.owner])
         ends = (f"/{root}/__init__.py", f"/{root}.py")
-        return release is not None and not any(path.endswith(ends) for path in release.files)
+        if release is None:
+            return False
+        asking = release.file_of(one.place.partition(",")[0])  # tqdm/rich.py is no copy of rich
+        return not any(path.endswith(ends) and path != asking for path in release.files)
 
     def _is_read(self, one: Import, name: str) -> bool:
         """False for the top of a library on record, and for what such a library imports of itself."""
@@ -195,7 +202,7 @@ class Walk:
             return False
         above = module.rpartition(".")[0]
         if not release.has(module) and not above:
-            return not self._brought_elsewhere(module)
+            return not self._brought_elsewhere(module, one.owner or release.name)
         if not release.has(module):
             return bool(above) and bool(release.file_of(above)) and not self._is_open(release, above)
         told = release.told.get(module)
@@ -246,13 +253,21 @@ class Walk:
         for module in release.within(taken.module, taken.name[1:]):
             yield taken._replace(module=module, name="")
 
-    def _brought_elsewhere(self, root: str) -> str:
-        """Return the pinned package that brings a module under another name than its own; "" for none."""
+    def _brought_elsewhere(self, root: str, owner: str) -> str:
+        """Return the pinned package that brings a module under another name than its own; "" for none.
+
+        It is looked for among what the owner requires, and among all others where it is not there.
+        """
         if root in _SHARED:
             return ""
-        if not self._tops:
-            self.reader.open(self.pinned.items())
-            for name, version in self.pinned.items():
-                release = self.reader.release(name, version)
-                self._tops |= dict.fromkeys(release.tops if release else (), name)
-        return self._tops.get(root, "")
+        for names in (self.near(owner), self.pinned if owner else ()):
+            fresh = [name for name in names if name in self.pinned and name not in self._searched]
+            self._searched.update(fresh)
+            self.reader.open((name, self.pinned[name]) for name in fresh)
+            for name in fresh:
+                release = self.reader.release(name, self.pinned[name])
+                for top in release.tops if release else ():
+                    self._tops.setdefault(top, name)
+            if root in self._tops:
+                return self._tops[root]
+        return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,13 +65,27 @@ def wanted_by_modules(
     pinned = {one.name: one.version for one in answer.pins}
     looked_up = [name for name, _ in answer.looked_up if name in pinned]
     asked, minor = {one.name for one in goal.requests}, goal.context.target.python_minor
-    walk = Walk(matrix, reader, pinned, cache(lambda root: is_in_python(matrix, root, minor)), code.own)
+    standard = cache(lambda root: is_in_python(matrix, root, minor))
+    walk = Walk(matrix, reader, pinned, standard, lambda owner: _required(goal, pinned, owner), code.own)
     imports = list(code.imports)
     for name in () if code.own else looked_up:
         imports += walk.roots_of(name) if name in asked else ()
     remedy = _Remedies(goal, matrix, walk)
     found = [remedy.of(lack) for lack in walk.lacks(imports)]
     return list({one.request: one for one in found if one is not None}.values())
+
+
+def _required(goal: Goal, pinned: Mapping[str, str], owner: str) -> Iterator[str]:
+    """Yield what a pinned release requires with any extra; what is asked for, where nobody is named."""
+    if not owner:
+        yield from (one.name for one in goal.requests)
+        return
+    package = (goal.coverage.snapshot if goal.coverage else goal.context.snapshot).package(owner)
+    place = package.position.get(pinned[owner]) if package else None
+    if package is None or place is None or (row := package.row_of(place)) < 0:
+        return
+    for extra in ("", *package.extras(row)):
+        yield from (one.name for one in package.requirements(row, extra))
 
 
 def _imports(files: Sequence[Path]) -> Iterator[Import]:

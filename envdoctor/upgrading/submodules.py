@@ -30,10 +30,11 @@ def needed_by_code(
             line = next((line for line, name in imported if f"{name}.".startswith(f"{row.module}.")), 0)
             if line:
                 met.setdefault(row.needs, (f"{source.file}, line {line}", row.module))
+    here = goal.context.target.marker_environment()
     return [
-        Wanted(request, f"{needs}: {place} imports {module}, which needs it")
+        Wanted(request, f"{request}: {place} imports {module}, which needs it")
         for needs, (place, module) in met.items()
-        if (request := parse_request(needs, place))
+        if (request := parse_request(needs, place)) and request.holds(here)
     ]
 
 
@@ -47,7 +48,8 @@ def _naming(paths: Sequence[str], rows: Sequence[tables.SubmoduleRow]) -> Iterat
 
 def _is_wanting(row: tables.SubmoduleRow, pinned: Mapping[str, str], asked: set[str]) -> bool:
     version = pinned.get(row.distribution)
-    if version is None or row.needs in pinned or row.needs in asked:
+    needs = row.needs.partition(";")[0].strip()
+    if version is None or needs in pinned or needs in asked:
         return False
     return row.releases == "*" or SpecifierSet(row.releases).contains(version, prereleases=True)
 

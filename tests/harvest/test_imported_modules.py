@@ -278,6 +278,16 @@ def test_what_a_registry_imports_by_the_names_of_files_runs_too(
     assert ("einops" in pin("unheard-of").pins) is is_met
 
 
+def test_a_module_called_as_what_it_imports_is_no_copy_of_it(
+    index: FakeIndex, einops: None, pin, tmp_path: Path
+) -> None:
+    members = {"unheard_of/__init__.py": b"", "unheard_of/einops.py": b"import einops\n"}
+    index.add_wheel("unheard-of", "1.0", members=members)
+    code = tmp_path / "train.py"
+    code.write_text("from unheard_of.einops import x\n")
+    assert "einops" in pin("unheard-of", "--code", str(code)).pins
+
+
 def test_what_was_opened_for_one_answer_is_read_on_for_the_next(
     index: FakeIndex, einops: None, pin, tmp_path: Path
 ) -> None:

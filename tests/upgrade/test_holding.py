@@ -149,3 +149,12 @@ def test_what_code_imports_of_later_releases_goes_before_what_it_lost(tmp_path: 
     assert version(pinned(tmp_path, held, "transformers"), "transformers") < (4, 50)
     later = "from transformers.models.qwen3_next.configuration_qwen3_next import Qwen3NextConfig\n"
     assert version(pinned(tmp_path, held + later, "transformers"), "transformers") >= (4, 57)
+
+
+@pytest.mark.parametrize(("python", "is_met"), [("3.9", True), ("3.10", False)])
+def test_what_a_module_needs_on_some_pythons_is_pinned_there(
+    tmp_path: Path, python: str, is_met: bool
+) -> None:
+    (tmp_path / "train.py").write_text("from torch.distributed.checkpoint import save\n")
+    answer = pin(["torch==2.7.1"], code=[str(tmp_path)], **{**ON, "python_version": python})  # type: ignore[arg-type]
+    assert ("importlib-metadata" in {one.name for one in answer.pins}) is is_met

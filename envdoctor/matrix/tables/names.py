@@ -51,7 +51,10 @@ class SubmoduleRow(Row):
     distribution: Package
     """Whose it is."""
     needs: Text
-    """What has what it imports: a distribution, or the distribution's own extra (`NAME[EXTRA]`)."""
+    """What has what it imports: a distribution, or the distribution's own extra (`NAME[EXTRA]`).
+
+    A marker behind `;` tells where.
+    """
     releases: Bound = "*"
     """The releases whose module needs it without requiring it."""
 
