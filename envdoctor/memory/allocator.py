@@ -130,6 +130,10 @@ def _named(run: TrainingRun, churn: Churn) -> int:
     if recipe.outer_fp32 and run.method != "full" and not run.expandable_segments:
         # a narrow copy of the head comes and goes in each pass
         return run.shape.vocab * run.shape.hidden * settings_of(run).compute
+    s = settings_of(run)
+    if s.kernels and run.method == "lora" and run.grad_ckpt:
+        # of four runs one took a block more while its kernels computed layers anew
+        return run.scored * run.shape.vocab * s.compute
     if run.method != "full" and not (recipe.generates and recipe.reference):  # texts were scored before
         return 0
     if recipe.loss == "checkpointed":
