@@ -171,6 +171,11 @@ _WISHED = re.compile(
     r"(?:e?[ds]|s)?\b)"
 )
 """How a wish, a plan or what was done begins: what goes wrong in it is its object."""
+_ASKED_FOR = re.compile(
+    r"(?i)(?:please )?(?:add (?:support|an? |the |more |better |error|retr)|allow |implement |introduce |"
+    r"improve |provide |handle |retry |document )"
+)
+"""How a wish is put, whatever goes wrong in what is wished for."""
 _SPEAKS = re.compile(r"(?i)\s*(?:i|we|my|our|hi|hello|hey)\b[ ,]")
 """How a person begins a sentence that may hold a colon."""
 _WORDS, _SHARE = 6, 0.6
@@ -340,6 +345,8 @@ def _plain(words: Sequence[str]) -> int:
 
 
 def _reports(clause: str) -> bool:
+    if _ASKED_FOR.match(clause):
+        return False
     return bool(_REPORTS.search(clause)) and not _SUPPOSED.search(clause) and not OVER.search(clause)
 
 

@@ -95,3 +95,8 @@ def test_what_pip_calls_incompatible_is_an_error_even_where_it_loads() -> None:
 )
 def test_a_line_that_reads_as_an_error_is_one_alone_as_well(text: str) -> None:
     assert any(finding.severity is Severity.ERROR for finding in found(text).values())
+
+
+def test_a_wish_is_no_failure_though_one_stands_in_it() -> None:
+    wish = found("Add support for error handling when a download fails\n")
+    assert not any(finding.severity is Severity.ERROR for finding in wish.values())
