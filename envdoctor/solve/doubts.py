@@ -13,8 +13,9 @@ from itertools import islice
 
 from envdoctor.matrix.majors import first_untried, is_open, newer_finals, superseded_on
 from envdoctor.matrix.snapshot import Requirement as Wanted
-from envdoctor.solve.nodes import Context, Node
+from envdoctor.solve.nodes import TORCH, Context, Node
 from envdoctor.solve.problem import Literal, Nogood, bits_of
+from envdoctor.solve.ready_wheels import FLASH_ATTN, rows_for, versions_of
 from envdoctor.solve.variants import OWN_RUNTIME
 from envdoctor.solve.versions import Key, version_key
 from envdoctor.values import cached_property
@@ -29,7 +30,8 @@ IMPORTED = "DOUBT-IMPORT"
 def doubts(context: Context, bits: Mapping[str, int]) -> list[Nogood]:
     """Return what the picks of an answer (by name) should not combine, each with its reason."""
     nodes = {name: node for name in sorted(bits) if (node := context.node(name)) is not None}
-    return [*_of_imports(context, nodes, bits), *_of_edges(context, nodes, bits)]
+    found = [*_of_imports(context, nodes, bits), *_of_edges(context, nodes, bits)]
+    return [*found, *_of_builds(context, nodes, bits)]
 
 
 def weighs(doubt: Nogood, asked: Collection[str]) -> bool:
@@ -62,6 +64,21 @@ def _of_imports(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, 
                     f"{owner.shown(bits[importer])} imports {what}, which {other.shown(bits[provider])} lacks"
                 )
                 yield _nogood(owner, theirs, other, lost, told, IMPORTED)
+
+
+def _of_builds(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[Nogood]:
+    """Yield what would be compiled for an hour, though beside another torch it need not be."""
+    if FLASH_ATTN not in nodes or TORCH not in nodes:
+        return
+    node, torch = nodes[FLASH_ATTN], nodes[TORCH]
+    version, rows = node.version(bits[FLASH_ATTN]), rows_for(context.matrix, context.target)
+    row = next((one for one in rows if version in one.versions), None)
+    fits = torch.fitting(row) if row else 0
+    if rows and not fits >> bits[TORCH] & 1:
+        alike = versions_of(node.package, row) if row else 1 << node.places[bits[FLASH_ATTN]]
+        beside = torch.shown(bits[TORCH])
+        told = f"{FLASH_ATTN} {version} has no ready wheel for {beside}: it would be compiled"
+        yield _nogood(node, node.expand(alike), torch, torch.all & ~fits, told)
 
 
 def _lies(key: Key, spans: str) -> bool:

@@ -11,7 +11,7 @@ from envdoctor.errors import Unavailable
 from envdoctor.facts import Facts
 from envdoctor.facts.names import normalise
 from envdoctor.matrix import Matrix
-from envdoctor.matrix.snapshot import SDIST, Package, Snapshot, load_snapshot
+from envdoctor.matrix.snapshot import Package, Snapshot, load_snapshot
 from envdoctor.solve.asking import options_of
 from envdoctor.solve.goal import Goal, Picks, holding, request_mask
 from envdoctor.solve.movers import must_move
@@ -163,9 +163,7 @@ def has_wheel(matrix: Matrix, name: str, version: str | None) -> bool:
     """True when a release is known to come as a wheel, so that nobody builds it from source."""
     package = _package(matrix, name)
     place = package.position.get((version or "").partition("+")[0]) if package and package.crawled else None
-    if package is None or place is None:
-        return False
-    return any(file.tag != SDIST for file in package.files(package.set_of(place)))
+    return package is not None and place is not None and package.has_wheel(place)
 
 
 def _package(matrix: Matrix, name: str) -> Package | None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import reduce
 from itertools import accumulate
+from operator import or_
 from typing import Any
 
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.markers import decide
 from envdoctor.matrix.snapshot import SDIST, Package, Snapshot
 from envdoctor.matrix.tables.conditions import ConditionRow
+from envdoctor.matrix.tables.extensions import FlashAttnWheelRow
 from envdoctor.solve.overrides import overridden
+from envdoctor.solve.ready_wheels import FLASH_ATTN, fits, rows_for, versions_of
 from envdoctor.solve.requests import Request
 from envdoctor.solve.variants import Build, builds_of, driver_allows
 from envdoctor.solve.versions import clauses, satisfies, spec_mask
@@ -226,6 +230,11 @@ class Node:
     def _expanded(self) -> dict[int, int]:
         return {}
 
+    def fitting(self, row: FlashAttnWheelRow) -> int:
+        """Return torch's candidates that ready wheels were built for."""
+        cudas = [build.cuda for build in self.builds] if self.builds else [None] * len(self.places)
+        return sum(1 << bit for bit, cuda in enumerate(cudas) if fits(row, self.version(bit), cuda))
+
     def version(self, bit: int) -> str:
         """Return the version of a candidate."""
         return self.package.versions[self.places[bit]]
@@ -349,11 +358,20 @@ class Node:
         unasked = self._unasked_prereleases(newer)
         yield "prerelease", unasked and unasked & ~kept & ~self.package.pinned_prereleases
         for what, mask in files:
+            mask &= ~self._ready if what == "source" else -1
             yield what, mask if mask & kept and self._bars_installed(what, kept) else mask & ~kept
         unread = package.unread
-        barred = package.yanked | newer | sum(mask for _, mask in files)
+        barred = package.yanked | newer | sum(mask for _, mask in files) & ~self._ready
         if not (options.allow_source and package.all & ~barred and not package.all & ~barred & ~unread):
             yield "unread", unread & ~kept & ~(pinned if options.allow_source else 0)
+
+    @cached_property
+    def _ready(self) -> int:
+        """The versions whose sources fetch a ready wheel."""
+        if self.name != FLASH_ATTN:
+            return 0
+        rows = rows_for(self.context.matrix, self.context.target)
+        return reduce(or_, (versions_of(self.package, row) for row in rows), 0)
 
     def _bars_installed(self, what: str, kept: int) -> bool:
         """True where the installed version is of another Python, and what bars its files bars it, too.

@@ -11,8 +11,9 @@ from envdoctor.matrix import tables
 from envdoctor.solve.answer import PinSet, Relaxation, solved
 from envdoctor.solve.explain import Reason, clash
 from envdoctor.solve.goal import Goal
-from envdoctor.solve.nodes import Ban
+from envdoctor.solve.nodes import TORCH, Ban, Options
 from envdoctor.solve.policy import Cost
+from envdoctor.solve.ready_wheels import FLASH_ATTN
 from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import conditions_of
 from envdoctor.solve.solver import distinct, solve, solve_nearby
@@ -113,6 +114,8 @@ def _proposals(goal: Goal, reasons: Sequence[Reason]) -> Iterator[Change]:
             yield from _target_proposals(goal, reason.ban)
         elif reason.nogood is not None:
             yield from _of_row(goal, reason.nogood.row)
+        elif (reason.name, reason.target) == (FLASH_ATTN, TORCH):
+            yield from _building(goal.context.options)
 
 
 def _looser(goal: Goal, request: Request) -> Iterator[Change]:
@@ -172,6 +175,11 @@ def _allowed(goal: Goal, **changes: object) -> Goal:
     return goal.on(context.target, replace(context.options, **changes))  # type: ignore[arg-type]
 
 
+def _building(options: Options) -> Iterator[Change]:
+    if not options.allow_source:
+        yield Change("the ban on source builds (--allow-source)", partial(_allowed, allow_source=True))
+
+
 def _target_proposals(goal: Goal, ban: Ban) -> Iterator[Change]:
     target, options = goal.context.target, goal.context.options
     if ban.what == "constraint":
@@ -180,8 +188,8 @@ def _target_proposals(goal: Goal, ban: Ban) -> Iterator[Change]:
     if ban.what == "held":
         held = frozenset(name for name in options.held if goal.context.installed[name] != ban.subject)
         yield Change(f"the installed {ban.subject}", partial(_allowed, held=held))
-    if ban.what in ("source", "unread") and not options.allow_source:
-        yield Change("the ban on source builds (--allow-source)", partial(_allowed, allow_source=True))
+    if ban.what in ("source", "unread"):
+        yield from _building(options)
     if ban.what in ("source", "platform"):
         yield from _platforms(target)
     if ban.what in ("card", "kernels"):

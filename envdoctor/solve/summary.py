@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from envdoctor.facts.quantities import counted
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.nodes import TORCH
-from envdoctor.solve.variants import INDEX_URL
 
 NAMED = 4
 """So many packages are named in a line."""
+BUILD_TOOLS = "setuptools wheel packaging ninja"
+"""What a setup that compiles against torch finds in no isolated build."""
 WORDS = 12
 """So many requirements are repeated in the command; of more it says what was typed."""
 
@@ -81,7 +82,12 @@ def _commands(answer: PinSet, file: str, typed: Sequence[str]) -> Iterator[str]:
     if len(words) > WORDS:
         words = [*(typed or ["-r requirements.txt"]), *(f"'{one}'" for one in answer.besides)]
     asked = " ".join([*words, *(pin.name for pin in answer.pins if pin.apart)])
-    extra = "".join(f" --extra-index-url {INDEX_URL}{index}" for index in answer.indexes)
-    strategy = " --index-strategy unsafe-best-match" if extra else ""
-    yield f"install: uv pip install{strategy} {asked} -c {file}"
-    yield f"    or:  python -m pip install {asked} -c {file}"
+    uv = f"uv pip install{' --index-strategy unsafe-best-match' if answer.indexes else ''}"
+    for opening, installer in (("install:", uv), ("    or: ", "python -m pip install")):
+        yield f"{opening} {' && '.join(f'{installer} {words} -c {file}' for words in _steps(answer, asked))}"
+
+
+def _steps(answer: PinSet, asked: str) -> list[str]:
+    """Return what to install in turn: what compiles against torch needs it there, outside of isolation."""
+    built = [pin.name for pin in answer.pins if pin.on_torch]
+    return [f"torch {BUILD_TOOLS}", f"--no-build-isolation {' '.join(built)}", asked] if built else [asked]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from envdoctor.solve.nodes import Node
+from envdoctor.matrix.flash_wheels import torch_range
+from envdoctor.solve.nodes import TORCH, Node
+from envdoctor.solve.ready_wheels import FLASH_ATTN, rows_for, versions_of
 from envdoctor.solve.versions import spec_mask
 from envdoctor.values import NamedTuple
 
@@ -27,6 +29,17 @@ def undeclared(node: Node) -> list[Undeclared]:
     return node.undeclared
 
 
+def _of_ready_wheels(node: Node) -> Iterator[Undeclared]:
+    """Yield which torch a release has a ready wheel for, where nothing may be compiled."""
+    torch = node.context.node(TORCH)
+    if node.name != FLASH_ATTN or torch is None or node.context.options.allow_source:
+        return
+    for row in rows_for(node.context.matrix, node.context.target):
+        if told := versions_of(node.package, row):
+            of_torch = torch_range(row), torch.fitting(row)
+            yield Undeclared(node.expand(told), TORCH, *of_torch, row.id, row.source)
+
+
 def _is_served(node: Node, others: Mapping[str, str]) -> bool:
     """True where one that serves as well is asked for, or an extra of the package, which may bring one."""
     asked = node.context.options.asked if others else frozenset()
@@ -34,6 +47,7 @@ def _is_served(node: Node, others: Mapping[str, str]) -> bool:
 
 
 def _read(node: Node) -> Iterator[Undeclared]:
+    yield from _of_ready_wheels(node)
     for row in node.context.needed.get(node.name, ()):
         (name, spec), *others = row.unless.items()
         if _is_served(node, dict(others)):

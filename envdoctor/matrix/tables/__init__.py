@@ -29,8 +29,8 @@ SUBJECTS = {
     "cards": "GpuStateRow XidRow HardwareFeatureRow",
     "conditions": "RowRemedy ConditionRow",
     "driver": "CudaDriverRow DriverArchitectureRow DriverBranchRow",
-    "extensions": "ExtensionRow TorchSymbolRow TorchPairRow CompanionRow FlashAttnWheelRow DeepspeedCudaRow "
-    "PackageCapabilityRow CudaBuildRow BuildLibraryRow",
+    "extensions": "ExtensionRow TorchSymbolRow TorchPairRow CompanionRow FlashAttnWheelRow TorchBuildRow "
+    "DeepspeedCudaRow PackageCapabilityRow CudaBuildRow BuildLibraryRow",
     "fleet": "AgreementRow FleetFactRow FleetPackageRow FleetVariableRow FleetMixtureRow FleetStandardRow",
     "lexicon": "SymptomRow TellingRow ConsequenceRow PlaceRow ReachedRow ShownRow DetourRow OptionRow "
     "ProgramRow SayingRow KeyRow FrameworkRow PackageNameRow ArchitectureRow GpuRow",

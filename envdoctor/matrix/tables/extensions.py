@@ -101,6 +101,18 @@ class FlashAttnWheelRow(Row):
 
 
 @fact
+class TorchBuildRow(Row):
+    """A package whose setup compiles against torch: it must see the torch that it shall run with."""
+
+    KIND: ClassVar = "torch_build"
+
+    package: Package
+    """The package."""
+    declared: bool = False
+    """True where its build asks for a torch, and in isolation gets the newest that this admits."""
+
+
+@fact
 class DeepspeedCudaRow(Row):
     """CUDA versions among which DeepSpeed's builder lets a toolkit differ from torch's."""
 

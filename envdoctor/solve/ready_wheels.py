@@ -1,0 +1,46 @@
+"""What is compiled against torch where it is installed, and wheels that spare it: flash-attn's, one a torch.
+
+Its project publishes them beside the index, and its setup fetches the one that fits. Beside another torch an
+installation takes an hour, and a CUDA toolkit.
+"""
+
+from __future__ import annotations
+
+from packaging.version import Version
+
+from envdoctor.facts import CudaVersion
+from envdoctor.matrix import Matrix, tables
+from envdoctor.matrix.snapshot import Package
+from envdoctor.target.resolve import Target
+
+FLASH_ATTN = "flash-attn"
+
+
+def rows_for(matrix: Matrix, target: Target) -> list[tables.FlashAttnWheelRow]:
+    """Return the rows of wheels that install on the target."""
+    from envdoctor.specifiers import SpecifierSet  # dear to load
+
+    platform, python = target.platform, target.python_minor
+    if platform.os != "linux" or platform.arch != "x86_64" or platform.libc != "glibc":
+        return []
+    libc = Version(".".join(map(str, platform.libc_version)))
+    rows = matrix.rows(tables.FlashAttnWheelRow)
+    return [row for row in rows if libc >= Version(row.glibc) and SpecifierSet(row.python).contains(python)]
+
+
+def versions_of(package: Package, row: tables.FlashAttnWheelRow) -> int:
+    """Return the releases that a row tells of, as a mask of their places."""
+    return sum(1 << place for place, version in enumerate(package.versions) if version in row.versions)
+
+
+def fits(row: tables.FlashAttnWheelRow, torch: str, cuda: CudaVersion | None) -> bool:
+    """True for a torch of a minor version, and of a CUDA, that wheels were built for."""
+    minor = ".".join(torch.split(".")[:2])
+    majors = {told.split(".")[0] for told in row.cuda}
+    return minor in row.torch and minor not in row.mislabelled and (cuda is None or str(cuda.major) in majors)
+
+
+def builds_on_torch(matrix: Matrix, package: Package, place: int) -> bool:
+    """True where a release has no wheel, and a setup that must see the torch that it shall run with."""
+    rows = matrix.rows(tables.TorchBuildRow)
+    return any(row.package == package.name for row in rows) and not package.has_wheel(place)
