@@ -28,6 +28,7 @@ from envdoctor.rules.view import View
 from envdoctor.values import dataclass, replace
 
 _SUFFIX = re.compile(r"(For[A-Z]\w{0,60}|Model|LMHeadModel|LM|Config|TextConfig|VisionConfig)$")
+_MODEL = re.compile(r"(?:For[A-Z]\w{2,60}|[a-z]Model|LMHeadModel)$")
 _BASE = re.compile(
     r"(?!TF|Flax)\w{2,60}Mixin|PreTrained\w{2,60}|Module|Trainer|SentenceTransformer|DiffusionPipeline"
 )
@@ -180,12 +181,11 @@ def _undefined(view: View, wanted: Wanted) -> list[Missing]:
 
 def _of_owners(view: View, wanted: Wanted) -> list[Missing]:
     """Return what a library says that has a callable or class of the name: the one that fits the facts."""
-    if (
-        wanted.lack is Lack.KEYWORD
-        and wanted.owner
-        and standard_members(view, f"{wanted.owner}({wanted.name})")
-    ):
+    called = f"{wanted.owner}({wanted.name})" if wanted.lack is Lack.KEYWORD and wanted.owner else ""
+    if called and standard_members(view, called):
         return []  # a function of Python's own that other Pythons give the keyword
+    if loaded := _of_loaded(view, wanted):
+        return [loaded]
     found = [
         missing
         for library in _candidates(view, wanted)
@@ -229,6 +229,22 @@ def _of_unnamed(view: View, wanted: Wanted) -> list[Missing]:
     return _originals(view, found)
 
 
+def _of_loaded(view: View, wanted: Wanted) -> Missing | None:
+    """Return the releases whose from_pretrained takes what it hands on to a model's constructor in others."""
+    class_, _, method = wanted.owner.partition(".")
+    if wanted.lack is not Lack.KEYWORD or method not in ("", "__init__") or not _MODEL.search(class_):
+        return None
+    folder = view.matrix.folder
+    record = load_record(folder, "transformers")
+    spans = record.keywords.get("PreTrainedModel.from_pretrained", {}).get(wanted.name) if record else None
+    others = set(libraries_with(folder, class_)) - {"transformers"}
+    if record is None or not spans or others or wanted.name in record.keywords.get(f"{class_}.__init__", {}):
+        return None
+    what, asked = f"{wanted.name} of {class_}.from_pretrained()", replace(wanted, asker=None)
+    found = Missing(record, what, spans, asked, name=wanted.name, sure=False)
+    return None if is_contradicted(view, found) else found
+
+
 def _originals(view: View, found: list[Missing]) -> list[Missing]:
     """Return what untold libraries say, without one that stands on another: it has it from there."""
     libraries = {missing.library for missing in found}
@@ -260,7 +276,7 @@ def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
         if wanted.lack is Lack.POSITION and method:
             few = _fewer(record, method, wanted.count - 1)
             spans, what = few, f"a call of {method}() with fewer arguments"
-        elif wanted.lack is Lack.KEYWORD and method:
+        elif wanted.lack is Lack.KEYWORD and method not in ("", "__init__"):
             spans = _not_taking(record, method, wanted.name)
             what = f"a call of {method}() without {wanted.name}"
         elif wanted.lack is Lack.MEMBER and (
