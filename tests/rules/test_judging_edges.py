@@ -14,6 +14,7 @@ from envdoctor.facts import (
     Driver,
     DriverVersion,
     Facts,
+    Frame,
     Gpu,
     NativeLibrary,
     Observed,
@@ -21,6 +22,7 @@ from envdoctor.facts import (
     Toolkit,
 )
 from envdoctor.matrix import load_matrix
+from envdoctor.matrix.interface_records import load_record
 from envdoctor.pastes import parse_paste
 from envdoctor.rules.architectures import _known_since
 from envdoctor.rules.asked import Lack, Wanted
@@ -32,7 +34,7 @@ from envdoctor.rules.generations import _owner
 from envdoctor.rules.libcuda import CONTAINER_IMAGE, check_container_cuda
 from envdoctor.rules.libraries import _is_older
 from envdoctor.rules.listing import explained_checks
-from envdoctor.rules.raisers import _place_of
+from envdoctor.rules.raisers import _module_of
 from envdoctor.rules.ranges import _below, number_satisfies, range_satisfies
 from envdoctor.rules.requirements import _stated
 from envdoctor.rules.sayings import _capability, _given_value, _last_number, _specifier
@@ -104,16 +106,18 @@ def test_releases_that_ask_no_more_or_not_yet(spans: list[tuple[int, int]], spec
 
 
 @pytest.mark.parametrize(
-    ("path", "root", "place"),
+    ("path", "module"),
     [
-        ("site-packages/torch/nn/functional", "torch", 1),
-        ("torch/site-packages/torch/nn", "torch", 2),
-        ("torch", "torch", 0),
-        ("a/b/c", "torch", 3),
+        ("site-packages/torch/nn/functional.py", "torch.nn.functional"),
+        ("torch/site-packages/torch/nn/__init__.py", "torch.nn"),
+        ("torch", "torch"),
+        ("a/b/c.py", ""),
     ],
 )
-def test_where_a_package_stands_in_a_path(path: str, root: str, place: int) -> None:
-    assert _place_of(path.split("/"), root) == place
+def test_what_a_frame_of_a_package_is_imported_as(path: str, module: str) -> None:
+    record = load_record(load_matrix().folder, "torch")
+    assert record is not None
+    assert _module_of(record, Frame(path, 1, "run")) == module
 
 
 @pytest.mark.parametrize(
