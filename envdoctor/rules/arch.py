@@ -73,8 +73,12 @@ def _said_by_torch(view: View, capability: ComputeCapability) -> bool:
 
 
 def _supposed_fault(view: View, gpu: Gpu, row: tables.TorchCapabilityRow) -> _Fault | None:
-    """The likely fault where no torch is told, a kernel was missing, and only some releases have the code."""
-    if view.facts.distribution("torch"):
+    """The likely fault where a kernel was missing, and only some releases have the code: not those told.
+
+    Of a release the beginning is told at most: which build runs is known of none.
+    """
+    torch = view.facts.distribution("torch")
+    if torch and not (torch.begun and row.default and judge(view, "torch", row.default).holds is False):
         return None
     if not symptoms(view, "SYM-NO-KERNEL-IMAGE", "SYM-NO-BINARY"):
         return _told_fault(view, gpu, row)
