@@ -106,10 +106,11 @@ def recipe_of(
     own = any(row.trainer == trainer and row.loss for row in table)
     owners = {trainer} if own else {trainer, BUILT_ON.get(trainer, trainer)}
     holding = [row for row in table if row.trainer in owners and _holds(row, stack or {})]
+    losses = [row for row in table if row.trainer in owners and row.loss]
+    if losses and not any(row.loss for row in holding):
+        told = " or ".join(f"{name}{bounds}" for row in losses for name, bounds in row.when.items())
+        raise InputError(f"--task {task}: not in that release, but in {told} (--stack tells it)")
     if not holding:
-        if missed := [row.when for row in table if row.trainer in owners and row.loss]:
-            told = " or ".join(f"{name}{bounds}" for when in missed for name, bounds in when.items())
-            raise InputError(f"--task {task}: not in that release, but in {told} (--stack tells it)")
         raise InputError(f"--task {task}: {trainer} is not known to have it; --trainer trl is")
     found: dict[str, Any] = {}
     for row in holding:

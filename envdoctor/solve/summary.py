@@ -10,6 +10,7 @@ from envdoctor.solve.nodes import TORCH
 
 NAMED = 4
 """So many packages are named in a line."""
+UV, PIP = "uv pip install", "python -m pip install"
 BUILD_TOOLS = "setuptools wheel packaging ninja"
 """What a setup that compiles against torch finds in no isolated build."""
 WORDS = 12
@@ -82,8 +83,8 @@ def _commands(answer: PinSet, file: str, typed: Sequence[str]) -> Iterator[str]:
     if len(words) > WORDS:
         words = [*(typed or ["-r requirements.txt"]), *(f"'{one}'" for one in answer.besides)]
     asked = " ".join([*words, *(pin.name for pin in answer.pins if pin.apart)])
-    uv = f"uv pip install{' --index-strategy unsafe-best-match' if answer.indexes else ''}"
-    for opening, installer in (("install:", uv), ("    or: ", "python -m pip install")):
+    strategy = " --index-strategy unsafe-best-match" if answer.indexes else ""
+    for opening, installer in (("install:", f"{UV}{strategy}"), ("    or: ", PIP)):
         yield f"{opening} {' && '.join(f'{installer} {words} -c {file}' for words in _steps(answer, asked))}"
 
 

@@ -14,7 +14,7 @@ from envdoctor.upgrading.breaks import Break
 from envdoctor.upgrading.judging import Judge
 from envdoctor.upgrading.uses import Kind, Place, Use
 
-_SCRIPT = re.compile(r"[\w./${}-]{0,200}?(\w[\w-]{0,80}\.py)(?!\S)")
+_SCRIPT = re.compile(r"(?<![\w-])(\w[\w-]{0,80}\.py)(?!\S)")
 _OPTION = re.compile(r"(?<!\S)--([a-zA-Z][\w-]{2,60})")
 
 

@@ -21,6 +21,8 @@ PUT_TOGETHER = {
     "envdoctor/bundling/labels.py": "words and values of rows, collected as rows",
     "envdoctor/bundling/secret_formats.py": "rows, collected as rows",
     "envdoctor/fixing/lockfiles.py": "a package's escaped name before its versions",
+    "envdoctor/harvest/outlines.py": "how far a line is indented, a number",
+    "envdoctor/harvest/release_modules.py": "a folder's and a name's escaped parts",
     "envdoctor/matrix/forms.py": "what texts of rows must be like: they meet rows alone",
     "envdoctor/matrix/references.py": "rows of the matrix, read for the names of their groups",
     "envdoctor/matrix/lexicon.py": "PackageNames.mentions, collected whole",
