@@ -27,33 +27,30 @@ def releases_for(
     """
     rows = matrix.rows(tables.FlashAttnWheelRow)
     newest = max((Version(v) for row in rows for v in row.versions), default=None)
-    fitting = [Version(v) for row in rows if _fits(row, torch, glibc, python, new_abi) for v in row.versions]
+    minor = f"{python.major}.{python.minor}" if python else ""
+    installing = (row for row in rows if installs(row, glibc, minor))
+    fitting = [Version(v) for row in installing if is_for(row, torch, new_abi) for v in row.versions]
     if not fitting:
         return None
     lowest, highest = min(fitting), max(fitting)
     return f">={lowest}" if highest == newest else f">={lowest},<={highest}"
 
 
-def _fits(
-    row: tables.FlashAttnWheelRow,
-    torch: Version,
-    glibc: Version | None,
-    python: Version | None,
-    new_abi: bool,
-) -> bool:
+def is_for(row: tables.FlashAttnWheelRow, torch: Version, new_abi: bool = False) -> bool:
+    """True for a torch of a minor version that wheels were built for, and load beside."""
     minor = f"{torch.major}.{torch.minor}"
-    return (
-        minor in row.torch
-        and (new_abi or minor not in row.mislabelled)
-        and (glibc is None or glibc >= Version(row.glibc))
-        and (python is None or _admits(row.python, f"{python.major}.{python.minor}"))
-    )
+    return minor in row.torch and (new_abi or minor not in row.mislabelled)
 
 
-def _admits(pythons: str, python: str) -> bool:
+def installs(row: tables.FlashAttnWheelRow, glibc: Version | None, python: str) -> bool:
+    """True where wheels install on a C library and a minor version of Python, as far as these are told."""
+    if glibc is not None and glibc < Version(row.glibc):
+        return False
+    if not python:
+        return True
     from envdoctor.specifiers import SpecifierSet  # dear to load
 
-    return SpecifierSet(pythons).contains(python)
+    return SpecifierSet(row.python).contains(python)
 
 
 def torch_range(row: tables.FlashAttnWheelRow) -> str:

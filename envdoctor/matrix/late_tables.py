@@ -69,39 +69,38 @@ def holding(table: Mapping[str, Mapping[str, Any]], key: str) -> dict[str, Any]:
 class _Parts(Mapping[str, Any]):
     """A table of tables, of which each is decoded when it is asked for."""
 
-    __slots__ = ("_data", "_known", "_lengths", "_starts")
+    __slots__ = ("_data", "_ends", "_known", "_names", "_numbers")
 
     def __init__(self, data: bytes, start: int, lengths: Mapping[str, int]) -> None:
-        self._data, self._lengths = data, lengths
-        self._starts = dict(zip(lengths, accumulate(lengths.values(), initial=start), strict=False))
+        self._data, self._names = data, [*lengths]
+        self._ends = [*accumulate(lengths.values(), initial=start)]
+        self._numbers = {name: number for number, name in enumerate(self._names)}
         self._known: dict[str, Any] = {}
 
     def __getitem__(self, key: str) -> Any:
         if key not in self._known:
-            start = self._starts[key]
-            self._known[key] = json.loads(self._data[start : start + self._lengths[key]])
+            number = self._numbers[key]
+            self._known[key] = json.loads(self._data[self._ends[number] : self._ends[number + 1]])
         return self._known[key]
 
     def holding(self, key: str) -> list[str]:
         """Return the parts in whose texts a key stands, in order."""
-        needle, names, starts = f"{json.dumps(key)}:".encode(), [*self._starts], [*self._starts.values()]
-        end = starts[-1] + self._lengths[names[-1]]
-        found: list[str] = []
-        place = self._data.find(needle, starts[0], end)
+        needle, found = f"{json.dumps(key)}:".encode(), list[str]()
+        place = self._data.find(needle, self._ends[0], self._ends[-1])
         while place >= 0:
-            number = bisect_right(starts, place)
-            found.append(names[number - 1])
-            place = self._data.find(needle, starts[number], end) if number < len(starts) else -1
+            number = bisect_right(self._ends, place)
+            found.append(self._names[number - 1])
+            place = self._data.find(needle, self._ends[number], self._ends[-1])
         return found
 
     def __contains__(self, key: object) -> bool:
-        return key in self._starts
+        return key in self._numbers
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._starts)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._starts)
+        return len(self._names)
 
 
 class _Whole(Mapping[str, Any]):

@@ -197,9 +197,9 @@ class Package:
         """Return the number of the set of file kinds of the version in that place."""
         return next(number for number, versions in self.file_masks(int).items() if versions >> place & 1)
 
-    def has_wheel(self, place: int) -> bool:
-        """True when the version in that place comes as a wheel for some target."""
-        return any(file.tag != SDIST for file in self.files(self.set_of(place)))
+    def has_wheel(self, number: int) -> bool:
+        """True when a set of file kinds holds a wheel for some target."""
+        return any(file.tag != SDIST for file in self.files(number))
 
     def row_masks(self, within: int) -> dict[int, int]:
         """Return which of the versions `within` share each row of requirements (-1: unknown requirements)."""

@@ -124,13 +124,12 @@ def _named(run: TrainingRun, churn: Churn) -> int:
 
     It is full training's gradients, copies that are shifted or narrowed, and what a policy's writing leaves.
     """
-    recipe = run.recipe
+    recipe, s = run.recipe, settings_of(run)
     if recipe.loss == "full" and recipe.held > 1:  # shifted logits are a copy as well
         return churn.logits * (recipe.held - 1)
     if recipe.outer_fp32 and run.method != "full" and not run.expandable_segments:
         # a narrow copy of the head comes and goes in each pass
-        return run.shape.vocab * run.shape.hidden * settings_of(run).compute
-    s = settings_of(run)
+        return run.shape.vocab * run.shape.hidden * s.compute
     if s.kernels and run.method == "lora" and run.grad_ckpt:
         # of four runs one took a block more while its kernels computed layers anew
         return run.scored * run.shape.vocab * s.compute

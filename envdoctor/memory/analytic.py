@@ -322,10 +322,8 @@ def _unmeasured(run: TrainingRun) -> str:
     if run.recipe.judged:
         named.append("a value and a reward model, both taken to be as large as the policy")
     named += ["zero_hpz_partition_size"] if run.deepspeed.secondary > 1 else []
-    told = [f"{' and '.join(named)}: as the source says, no run was measured"] if named else []
-    if run.trainer == "axolotl" and run.task == "dpo" and run.adapts:
-        told.append("axolotl's DPO with adapters took 14 and 23 % more than this in the two runs measured")
-    return "; ".join(told)
+    told = f"{' and '.join(named)}: as the source says, no run was measured" if named else ""
+    return "; ".join(filter(None, (told, run.recipe.adapters_doubted if run.adapts else "")))
 
 
 def _outside_torch(run: TrainingRun, constants: Constants) -> tuple[Component, ...]:

@@ -51,7 +51,9 @@ class Recipe:
     and a value model that is trained whole beside the policy. `full_fp32` widens all that full
     training trains, `outer_fp32` the embedding, the head and norms. `padded` fills every batch up to a round
     length, beyond its longest row; `adapter_kernels` compute LoRA's layers, of adapters that are "plain" or
-    such as drop of their input ("dropout"); `expandable_segments` is what the trainer sets for torch.
+    such as drop of their input ("dropout"); `adapters_doubted` says how far runs with adapters were measured
+    from what is foretold, the reason not being known; `expandable_segments` is what the trainer sets
+    for torch.
     """
 
     loss: str = "full"
@@ -76,6 +78,7 @@ class Recipe:
     kbit_upcast: bool = True
     adapters_low: bool = False
     adapter_kernels: str = ""
+    adapters_doubted: str = ""
     lora_dropout: float = 0.0
     full_fp32: bool = False
     outer_fp32: bool = False

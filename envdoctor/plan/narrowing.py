@@ -157,10 +157,10 @@ class Neighbours:
 
     def _suits(self, name: str, version: str) -> bool:
         """True where a release installs on the Python that is told; on an old one as well, where none is."""
-        package = package_facts(self._view, normalise(name))
-        place = package.position.get(version) if package else None
         if isinstance(self._view.facts.environment.python, Observed):
             return True
+        package = package_facts(self._view, normalise(name))
+        place = package.position.get(version) if package else None
         if package is None or place is None:
             return False
         snapshot = load_snapshot(self._view.matrix.folder)

@@ -10,7 +10,7 @@ from envdoctor.errors import EnvdoctorError
 from envdoctor.facts import Facts, Observed
 from envdoctor.facts.names import normalise
 from envdoctor.matrix import Matrix
-from envdoctor.matrix.snapshot import SDIST, Package, load_snapshot
+from envdoctor.matrix.snapshot import load_snapshot
 from envdoctor.solve.nodes import Context, Node, Options
 from envdoctor.solve.problem import Demand, demands_of
 from envdoctor.solve.versions import spec_mask
@@ -68,7 +68,7 @@ class Installations:
             if node and (mask := spec_mask("" if specifier == "*" else specifier, node.package.versions)):
                 sets = node.package.file_masks(int)
                 asked = [number for number, versions in sets.items() if versions & mask]
-                if any(_has_wheel(node.package, one) for one in asked) and all(map(files.judge, asked)):
+                if any(map(node.package.has_wheel, asked)) and all(map(files.judge, asked)):
                     source = any(not self._context.files.judge(number) for number in asked)
                     shown = f"{node.name}{'' if specifier in ('*', ANY) else specifier}"
                     where = f"CPython {target.python_minor} on {target.platform.name}"
@@ -76,10 +76,6 @@ class Installations:
                         ": it is built from source there" if source else ", nor a source"
                     )
         return ""
-
-
-def _has_wheel(package: Package, files: int) -> bool:
-    return any(file.tag != SDIST for file in package.files(files))
 
 
 def _admitted(node: Node, specifier: str) -> int:

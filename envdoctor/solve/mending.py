@@ -163,7 +163,7 @@ def has_wheel(matrix: Matrix, name: str, version: str | None) -> bool:
     """True when a release is known to come as a wheel, so that nobody builds it from source."""
     package = _package(matrix, name)
     place = package.position.get((version or "").partition("+")[0]) if package and package.crawled else None
-    return package is not None and place is not None and package.has_wheel(place)
+    return package is not None and place is not None and package.has_wheel(package.set_of(place))
 
 
 def _package(matrix: Matrix, name: str) -> Package | None:

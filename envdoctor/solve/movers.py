@@ -31,7 +31,8 @@ def _stands(context: Context, held: str, name: str, mask: int) -> bool:
     """True where an installed release stands beside one of some candidates, or beside what stands there."""
     node, other = context.known(name), context.known(held)
     bit = other.installed.bit_length() - 1
-    mask &= _asked_of(other, bit, name) | node.installed
+    if node.installed:  # what is in want already may stay so
+        mask &= _asked_of(other, bit, name) | node.installed
     admits = (one for one in bits_of(mask) if _asked_of(node, one, held) >> bit & 1)
     return bool(mask & node.installed) or next(admits, None) is not None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from functools import reduce
+from functools import cache, reduce
 from itertools import accumulate
 from operator import or_
 from typing import Any
@@ -111,21 +111,13 @@ class Context:
         same = all(
             getattr(own, name) == getattr(other, name) for name in ("given", "held", "waived", "labels")
         )
-        return same and self.serving(own.asked) == self.serving(other.asked)
+        serving = _serving(self.matrix)
+        return same and _standing_in(own.asked, serving) == _standing_in(other.asked, serving)
 
-    def serving(self, asked: Set[str]) -> frozenset[str]:
-        """Return what is asked for that may stand in for another package: extras, and what rows name so."""
-        others = {name for rows in self.needed.values() for row in rows for name in row.unless}
-        return frozenset(word for word in asked if "[" in word or word in others)
-
-    @cached_property
+    @property
     def needed(self) -> Mapping[str, Sequence[ConditionRow]]:
         """By package: the rows that say what it needs beyond its metadata."""
-        found: dict[str, list[ConditionRow]] = {}
-        for row in self.matrix.standing:
-            if row.needed:
-                found.setdefault(next(iter(row.when)), []).append(row)
-        return found
+        return _needed(self.matrix)
 
     def node(self, name: str) -> Node | None:
         """Return the candidates of a package, or None when the facts do not cover it."""
@@ -162,6 +154,26 @@ class Context:
         if known is None:
             known = self._markers[number] = decide(self.snapshot.marker(number), self.environment)
         return known
+
+
+@cache
+def _needed(matrix: Matrix) -> Mapping[str, Sequence[ConditionRow]]:
+    found: dict[str, list[ConditionRow]] = {}
+    for row in matrix.standing:
+        if row.needed:
+            found.setdefault(next(iter(row.when)), []).append(row)
+    return found
+
+
+@cache
+def _serving(matrix: Matrix) -> frozenset[str]:
+    """Return what rows name that may stand in for what a package needs."""
+    return frozenset(name for rows in _needed(matrix).values() for row in rows for name in row.unless)
+
+
+def _standing_in(asked: Set[str], serving: Set[str]) -> frozenset[str]:
+    """Return what is asked for that may stand in for another package: extras, and what rows name so."""
+    return frozenset(word for word in asked if "[" in word or word in serving)
 
 
 class Node:

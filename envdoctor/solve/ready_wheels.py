@@ -10,6 +10,7 @@ from packaging.version import Version
 
 from envdoctor.facts import CudaVersion
 from envdoctor.matrix import Matrix, tables
+from envdoctor.matrix.flash_wheels import installs, is_for
 from envdoctor.matrix.snapshot import Package
 from envdoctor.target.resolve import Target
 
@@ -18,14 +19,11 @@ FLASH_ATTN = "flash-attn"
 
 def rows_for(matrix: Matrix, target: Target) -> list[tables.FlashAttnWheelRow]:
     """Return the rows of wheels that install on the target."""
-    from envdoctor.specifiers import SpecifierSet  # dear to load
-
     platform, python = target.platform, target.python_minor
     if platform.os != "linux" or platform.arch != "x86_64" or platform.libc != "glibc":
         return []
     libc = Version(".".join(map(str, platform.libc_version)))
-    rows = matrix.rows(tables.FlashAttnWheelRow)
-    return [row for row in rows if libc >= Version(row.glibc) and SpecifierSet(row.python).contains(python)]
+    return [row for row in matrix.rows(tables.FlashAttnWheelRow) if installs(row, libc, python)]
 
 
 def versions_of(package: Package, row: tables.FlashAttnWheelRow) -> int:
@@ -35,12 +33,11 @@ def versions_of(package: Package, row: tables.FlashAttnWheelRow) -> int:
 
 def fits(row: tables.FlashAttnWheelRow, torch: str, cuda: CudaVersion | None) -> bool:
     """True for a torch of a minor version, and of a CUDA, that wheels were built for."""
-    minor = ".".join(torch.split(".")[:2])
     majors = {told.split(".")[0] for told in row.cuda}
-    return minor in row.torch and minor not in row.mislabelled and (cuda is None or str(cuda.major) in majors)
+    return is_for(row, Version(torch)) and (cuda is None or str(cuda.major) in majors)
 
 
 def builds_on_torch(matrix: Matrix, package: Package, place: int) -> bool:
     """True where a release has no wheel, and a setup that must see the torch that it shall run with."""
     rows = matrix.rows(tables.TorchBuildRow)
-    return any(row.package == package.name for row in rows) and not package.has_wheel(place)
+    return any(row.package == package.name for row in rows) and not package.has_wheel(package.set_of(place))

@@ -336,9 +336,9 @@ class Explained:
         place = node.places[newer.bit_length() - 1] if newer else -1
         if place > node.places[bit]:
             python = ".".join(map(str, self.goal.context.target.python))
-            clauses = {text: [one.strip() for one in text.split(",")] for text in node.pythons(place)}
-            uppers = {text: [one for one in told if one.startswith("<")] for text, told in clauses.items()}
-            if bounds := [t for t, told in uppers.items() if not all(satisfies(python, one) for one in told)]:
+            told = {text: map(str.strip, text.split(",")) for text in node.pythons(place)}
+            bounds = {text for text, clauses in told.items() if any(_ends_below(c, python) for c in clauses)}
+            if bounds:
                 yield f"not {node.package.versions[place]}: it needs Python {' or '.join(sorted(bounds))}"
 
     def _beyond_reading(self, node: Node, bit: int) -> Iterator[str]:
@@ -436,7 +436,7 @@ class Explained:
             spec = node.package.spec_text(edge.wanted.spec)
             yield f"{self.shown(edge.owner)} {verb} {node.name}{spec}"
         told = list(self._requirements(node.name, newest, ""))
-        yield from filter(None, (self._gap(one) for one, limit in told if not limit))
+        yield from filter(None, (self._gap(wanted) for wanted, limit in told if not limit))
         for wanted, limit in told:
             other = self.nodes.get(wanted.name)
             if other is None or self._follows(wanted.name, node.name) or (not limit and self._gap(wanted)):
@@ -466,13 +466,11 @@ class Explained:
         bits = {**self.picks.bits, node.name: newest}
         for row in self._rows_on.get(node.name, ()):
             if all(one.holds(bits) for one in row.literals) and owner not in {o.name for o in row.literals}:
+                when = conditions_of(self.goal.context, row.row)
+                pair = [f"{key} {spec}" for key, spec in when.items()]
                 others = (one.name for one in row.literals if one.inside and one.name != node.name)
-                when = conditions_of(self.goal.context, row.row).items()
-                pair = [f"{key} {spec}" for key, spec in when] or [
-                    node.shown(newest),
-                    *map(self.shown, others),
-                ]
-                yield f"{' with '.join(pair)} does not work ({row.row})"
+                built = [node.shown(newest), *map(self.shown, others)]
+                yield f"{' with '.join(pair or built)} does not work ({row.row})"
 
     def _barring(self, node: Node, newest: int) -> Iterator[_Edge]:
         """Yield the requirements in force that the newest does not meet."""
@@ -495,3 +493,7 @@ class Explained:
         unread = any(ban.mask & meets for ban in node.bans if ban.what == "unread")
         why = "what that requires is not known" if unread else "there is none for this target"
         return f"it requires {wanted.name}{node.package.spec_text(wanted.spec)}, and {why}"
+
+
+def _ends_below(clause: str, python: str) -> bool:
+    return clause.startswith("<") and not satisfies(python, clause)

@@ -170,7 +170,7 @@ def position(use: Use, record: Record | None, move: Move) -> Break | None:
 def has_come_elsewhere(record: Record, function: str, ended: Spans) -> bool:
     """True for a function that some module has only since what ended did: it may be another of that name."""
     end = max((last for _, last in ended), default=-1)
-    told = (names.get(function, ()) for names in record.names.values())
+    told = holding(record.names, function).values()
     return any(first >= end for spans in told for first, _ in spans)
 
 

@@ -11,6 +11,7 @@ from itertools import chain
 from packaging.version import Version
 
 from envdoctor.matrix.interface_records import Record, Spans, ancestors
+from envdoctor.matrix.late_tables import holding
 from envdoctor.rules.interface_lookup import DISTINCT
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.upgrading.uses import ALL
@@ -156,7 +157,7 @@ def _stands_on_unread(record: Record, owner: str, move: Move) -> bool:
         for base in ancestors(record.bases, owner)
         if not lives(record, record.members.get(base, {}), move.new)
     )
-    return any(record.has(told.get(base, ()), move.new) for base in gone for told in record.names.values())
+    return any(record.has(spans, move.new) for base in gone for spans in holding(record.names, base).values())
 
 
 @cache

@@ -13,6 +13,7 @@ from envdoctor.findings import Certainty
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.interface_homes import home_of
 from envdoctor.matrix.interface_records import Record, Spans, load_record
+from envdoctor.matrix.late_tables import holding
 from envdoctor.patterns import row_pattern
 from envdoctor.rules.interface_lookup import DISTINCT, distribution_of
 from envdoctor.rules.ranges import version_satisfies
@@ -311,7 +312,7 @@ class Judge:
         if open_ and (
             not (is_class(short) or function)
             or callable_.endswith(SETTINGS)
-            or any(record.has(entries.get(use.name, ()), move.new) for entries in record.keywords.values())
+            or any(record.has(told, move.new) for told in holding(record.keywords, use.name).values())
         ):
             return None  # what takes any argument may hand it on to who takes it
         since = None if inherited else gone_from(record, told, spans, move)
@@ -380,7 +381,7 @@ class Judge:
             if is_taken_by_new(use, row, self.matrix):
                 return
             others = (load_record(self.matrix.folder, one) for one in libraries if one != row.library)
-            if not any(use.name in told for one in others if one for told in one.keywords.values()):
+            if not any(holding(one.keywords, use.name) for one in others if one):
                 found = by_rename(use, f"{row.library}: {use.name}", row, move)
                 yield replace(found, certainty=Certainty.LIKELY)
                 return
