@@ -60,7 +60,8 @@ class Explained:
         }
         self._uncovered: set[tuple[str, str, str]] = set()
         self._admitted: dict[str, int] = {}
-        self.edges = sorted(self._edges(), key=lambda edge: (edge.owner, edge.wanted.name))
+        stated = (edge for edge in self._edges() if edge.owner != edge.wanted.name)  # not its own extras
+        self.edges = sorted(stated, key=lambda edge: (edge.owner, edge.wanted.name))
         self._edges_on: dict[str, list[_Edge]] = {}
         for edge in self.edges:
             self._edges_on.setdefault(edge.wanted.name, []).append(edge)

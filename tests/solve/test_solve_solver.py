@@ -65,6 +65,20 @@ def test_extras_bring_their_requirements() -> None:
     assert versions(goal(snapshot, ["app[fast]"])) == {"app": "1", "base": "1", "lib": "2"}
 
 
+def test_an_extra_that_asks_for_its_own_packages_others_is_no_reason_for_it() -> None:
+    snapshot = world(
+        {
+            "app": {"1.0": ["lib"]},
+            "lib": {"1.0": ["lib[one,two]; extra == 'all'", "a; extra == 'one'", "b; extra == 'two'"]},
+            "a": {"1.0": []},
+            "b": {"1.0": []},
+        }
+    )
+    pins = {one.name: one for one in pin(goal(snapshot, ["app", "lib[all]"])).pins}
+    assert pins["lib"].because == ("asked for as lib[all]", "app 1.0 requires it")
+    assert pins["a"].because == ("lib 1.0 requires it",)
+
+
 def test_extras_asked_for_by_a_requirement() -> None:
     snapshot = world({"top": {"1": ["app[fast]"]}, "app": {"1": ['lib; extra == "fast"']}, "lib": {"1": []}})
     assert versions(goal(snapshot, ["top"])) == {"top": "1", "app": "1", "lib": "1"}
