@@ -22,6 +22,7 @@ from envdoctor.rules.calendar import askers_after, askers_before, day_here, day_
 from envdoctor.rules.generations import asking_package, told_release, users_of
 from envdoctor.rules.interface_lookup import Missing, record_of, specifier_for
 from envdoctor.rules.pairs import pair_remedies
+from envdoctor.rules.ranges import parse_version
 from envdoctor.rules.rows import already_met
 from envdoctor.rules.view import View
 
@@ -199,11 +200,13 @@ def _untold(view: View, missing: Missing) -> list[str]:
 
 def turn_to(view: View, missing: Missing) -> str:
     """Return the way to the releases that have what is missed."""
-    version = view.version(missing.library)
+    distribution = view.facts.distribution(missing.library)
+    begun = distribution.begun if distribution else None
+    version = parse_version(begun) if begun else view.version(missing.library)
     if version is not None:
         below = (one[1:].lstrip("=") for one in specifier_for(view, missing).split(",") if one[:1] in "<=")
         own = Version(version.base_version)  # a pre-release of the bound is of its time
-        later = any(own >= Version(one) for one in below if one)
+        later = any(own >= Version(one) or f"{one}.".startswith(f"{begun}.") for one in below if one)
     else:
         later = "<" in specifier_for(view, missing)
     return "Downgrade" if later else "Upgrade"

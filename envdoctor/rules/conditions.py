@@ -90,7 +90,7 @@ def _judge_distribution(view: View, name: str, text: str) -> Answer:
         return Answer(text == "absent", (Evidence(name, "not installed", "the whole list"),))
     if text == "absent":
         return Answer(False)
-    shown = Evidence(name, distribution.version or distribution.specifier or "installed", distribution.source)
+    shown = Evidence(name, distribution.told or "installed", distribution.source)
     if text == "*":
         return Answer(True, (shown,))
     version = parse_version(distribution.version) if distribution.version else None

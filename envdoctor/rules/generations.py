@@ -66,8 +66,7 @@ def check_generations(view: View) -> Iterable[Finding]:
 def _has_it(view: View, wanted: Wanted) -> bool:
     """True where the release that is listed, or every one, has what is missed: that is told elsewhere."""
     return any(
-        missing.sure
-        and (missing.in_all or (view.version(missing.library) and is_contradicted(view, missing)))
+        missing.sure and (missing.in_all or is_contradicted(view, missing))
         for missing in find_missing(view, wanted)
     )
 

@@ -69,7 +69,7 @@ def check_missing_interface(view: View) -> Iterable[Finding]:
                 mild = missing.symptom.id == TOLD and not tells_trouble(missing.symptom)
                 finding = _finding(view, missing)
                 yield replace(finding, severity=Severity.WARNING) if mild else finding
-            elif missing.sure and view.version(missing.library) is not None:
+            elif missing.sure:
                 yield _stale_finding(view, missing)
 
 
@@ -177,6 +177,8 @@ def _stale_finding(view: View, missing: Missing) -> Finding:
     module = missing.module.partition(".")[0] or library.replace("-", "_")
     installed = view.version_text(library)
     distribution = view.facts.distribution(library)
+    exact = distribution.version if distribution else None
+    meant = distribution.specifier if distribution and not exact else f"=={installed}"
     return Finding(
         id="INTERFACE-STALE",
         severity=Severity.ERROR,
@@ -200,9 +202,7 @@ def _stale_finding(view: View, missing: Missing) -> Finding:
                     *commands(
                         "python -c {}", f"import {module}; print({module}.__version__, {module}.__file__)"
                     ),
-                    *commands(
-                        "python -m pip install --force-reinstall --no-deps {}", f"{library}=={installed}"
-                    ),
+                    *commands("python -m pip install --force-reinstall --no-deps {}", f"{library}{meant}"),
                 ),
             ),
         ),

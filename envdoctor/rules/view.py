@@ -67,11 +67,9 @@ class View:
         return parse_version(distribution.version) if distribution and distribution.version else None
 
     def version_text(self, name: str) -> str | None:
-        """Return how a distribution's version is known: exact, as a range, or not at all."""
+        """Return how a distribution's version is known: exact, by its beginning, as a range, or not."""
         distribution = self.facts.distribution(name)
-        if distribution is None:
-            return None
-        return distribution.version or distribution.specifier or None
+        return (distribution.told or None) if distribution else None
 
     def names(self, package: str) -> bool:
         """True where an error, a warning or a frame of the report holds a package's name."""
@@ -265,11 +263,7 @@ def explained(seen: Iterable[Symptom]) -> tuple[str, ...]:
 def installed(view: View, *names: str) -> tuple[Evidence, ...]:
     """Return the versions of those distributions that the facts hold."""
     found = ((name, view.facts.distribution(name)) for name in names)
-    return tuple(
-        Evidence(name, d.version or d.specifier or "installed", d.source)
-        for name, d in found
-        if d is not None
-    )
+    return tuple(Evidence(name, d.told or "installed", d.source) for name, d in found if d is not None)
 
 
 def card(gpu: Gpu) -> Evidence:

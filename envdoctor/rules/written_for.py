@@ -55,7 +55,7 @@ class _Unmet:
     @property
     def release(self) -> str:
         """What is told of the other's release."""
-        return self.other.version or self.other.begun or self.other.specifier
+        return self.other.told
 
 
 def written_for_finding(view: View, error: ErrorSeen) -> Finding | None:
