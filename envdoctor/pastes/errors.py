@@ -111,7 +111,7 @@ def parse_errors(paste: Paste, sights: Sequence[Sight]) -> Iterator[Sighting]:
     told = [(chain, mood) for chain, mood in zip(chains, moods, strict=True) if mood != DENIED]
     found = [_error(paste, chain, sights, mood) for chain, mood in told]
     covered = {line for chain in chains for one in chain for line in range(one.first, one.last + 1)}
-    faults = [sight for sight in sights if sight.line not in covered and _is_fault(paste, sight, sights)]
+    faults = [sight for sight in sights if sight.line not in covered and _is_fault(paste, sight)]
     plain = {sight.line for sight in faults if sight.pattern.fault != "logged"}
     for sight in faults:
         if sight.pattern.fault == "logged" and sight.line in plain:
@@ -122,16 +122,11 @@ def parse_errors(paste: Paste, sights: Sequence[Sight]) -> Iterator[Sighting]:
     yield from (Sighting("error", error) for error in found[-ERRORS:])
 
 
-def _is_fault(paste: Paste, sight: Sight, sights: Sequence[Sight]) -> bool:
-    """True for a line that tells a fault; what a logger marks as grave tells of trouble, or is its last."""
-    if sight.pattern.fault == "logged" and _TORCH_WARNS.match(paste.lines[sight.line]):
-        return False
-    if sight.pattern.fault != "logged":
-        return sight.pattern.fault not in ("", "said")
-    said = (one for one in sights if one.pattern.fault == "said")
-    if any(sight.line in (one.line, *one.again) for one in said):
-        return True
-    return not any(line.strip() for line in paste.lines[sight.line + 1 :])
+def _is_fault(paste: Paste, sight: Sight) -> bool:
+    """True for a line that tells a fault, and what a logger marks as grave; torch's own warnings go on."""
+    if sight.pattern.fault == "logged":
+        return not _TORCH_WARNS.match(paste.lines[sight.line])
+    return sight.pattern.fault not in ("", "said")
 
 
 def _fault(paste: Paste, sight: Sight, sights: Sequence[Sight]) -> ErrorSeen:

@@ -125,6 +125,17 @@ _ASKING_TITLE = re.compile(
     r"(?i)# \W{0,3}(?:\[(?:usage|discussion|help)\]\W{1,3})?(?:\[?question\]?|how|what|which|where|any|"
     r"(?:can|could|is|are|does|do|should|will)(?!['’]t| not))\b"
 )
+_ASKS = re.compile(
+    r"(?i)\b(?:how|what|which|why|where|who|whether|any(?:one|body|thing)?|is|are|does|do|did|can|could|should|"
+    r"would|will|may)\b(?!['’]t| not)"
+)
+"""A word by which a sentence asks."""
+_ASKS_AT_END = re.compile(
+    r"(?i)\s?[,;:–-]\s(?:and |so |but )?(?:how|what|which|why|where|any|is|are|does|do|can|could|should)\b"
+    r"[^,;:?]{0,120}\?$"
+)
+"""How a sentence that tells something ends in a question."""
+_THANKS = re.compile(r"(?i)\W*(?:thanks?(?: you)?|thx|(?:(?:please|pls|any) )?help(?: please| pls| me)?)\b")
 _CLAUSE = re.compile(r"(?<=[.!?])\s{1,4}|(?<=[\u3002\uff1f])")
 _BOX = re.compile(r"\s*(?:[-*] \[|[*_#<])")
 """A box of a form, a heading, a remark of it."""
@@ -315,7 +326,24 @@ def _is_terse(line: str) -> bool:
         line
     ):
         return False
-    return not any(_SUPPOSED.search(one) or OVER.search(one) for one in _clauses(line))
+    clauses = [told_part(one, last) for one, last in _with_last(list(_clauses(line)))]
+    return not any(_SUPPOSED.search(one) or OVER.search(one) for one in clauses)
+
+
+def _with_last(clauses: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Yield each clause, and whether nothing but thanks follows it: `OOM? Lower the batch.` is advice."""
+    told = [one for one in clauses if not _THANKS.match(one)]
+    followed = [*(not one.endswith("?") for one in told[1:]), False]
+    yield from ((one, not after) for one, after in zip(told, followed, strict=False))
+
+
+def told_part(clause: str, last: bool = True) -> str:
+    """Return what a clause tells before it asks: `CUDA out of memory, how much is needed?`.
+
+    One that ends in a question mark and asks by no word doubts what it tells: `size mismatch 4 vs. 3?`.
+    """
+    before = _ASKS_AT_END.sub("", clause) if last else clause
+    return before.rstrip("? ") if last and not _ASKS.search(before) else before
 
 
 def _is_post(lines: Sequence[str]) -> bool:

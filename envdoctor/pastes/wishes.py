@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from envdoctor import lazy_re as re
 from envdoctor.facts import ASKED, MENDED, WISH, ErrorSeen
 from envdoctor.pastes.errors import HEADER
+from envdoctor.pastes.sentences import told_part
 from envdoctor.pastes.sightings import Paste, Sighting, fenced_lines
 
 _TITLE = re.compile(
@@ -96,7 +97,11 @@ def _only_asks(lines: Sequence[str]) -> bool:
     """True for a short text of questions alone, none of which asks how to mend something."""
     written = " ".join(line.strip("#> ") for line in lines if line.strip())
     asked = _ONE_SENTENCE.split(written) if len(written) <= _LONGEST else []
-    return bool(asked) and all(one.endswith("?") for one in asked) and not _TO_MEND.search(written)
+    return bool(asked) and all(map(_is_asked, asked)) and not _TO_MEND.search(written)
+
+
+def _is_asked(sentence: str) -> bool:
+    return sentence.endswith("?") and told_part(sentence) == sentence
 
 
 def _is_printed(error: ErrorSeen) -> bool:

@@ -17,9 +17,12 @@ from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.ranges import parse_specifier, parse_version, specifier_in, version_satisfies
 from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
+from envdoctor.values import replace
 
 _CALLED = {"pytorch": "torch", "flash-attention": "flash-attn", "flash attention": "flash-attn"}
 """What messages call a distribution."""
+_NO_PACKAGE = frozenset({"cuda", "cuda-toolkit", "nvcc", "cudnn", "gcc", "driver", "nvidia-driver"})
+"""What messages call so and no installer of Python packages brings."""
 _CUT = re.compile(r"[<>=!~,]\s{0,4}$")
 """How a text ends within a range of versions."""
 _REFUSALS = (
@@ -105,12 +108,15 @@ def _refusal(view: View, name: str, have: str | None, symptom: Symptom) -> Findi
     pins = {name: wanted}
     other = (Remedy("Or upgrade transformers, which then takes it.", ("pip install -U transformers",)),)
     cut = _CUT.search(symptom.text)
+    bare = Remedy(f"Install a release of {name} in that range.")
     way = (
         Remedy(
             f"Read the whole line: the other end of the range is cut off here; then install such a {name}."
         )
         if cut
-        else Remedy(f"Install a release of {name} in that range.", install_commands(pins), pins)
+        else bare
+        if name in _NO_PACKAGE
+        else replace(bare, commands=install_commands(pins), pins=pins)
     )
     return Finding(
         id="REQUIREMENT-REFUSED",

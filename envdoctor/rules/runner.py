@@ -80,6 +80,8 @@ def run_checks(
     if UNEXPLAINED in chosen and end and end.frames and all(one.severity is Severity.NOTE for one in kept):
         kept.extend(_unexplained(view, end, kept, settled))  # what accounted for it has been outlived
     kept = [_as_warned(facts, finding) for finding in kept]
+    if UNEXPLAINED in chosen and facts.errors and not any(f.severity is Severity.ERROR for f in kept):
+        kept = _as_printed(view, kept, settled)
     if REPORTED in facts.notes:
         kept = _as_reported(kept)
     if WISH in facts.notes:
@@ -114,6 +116,13 @@ def _unexplained(
     from envdoctor.rules.unexplained import find_unexplained
 
     return find_unexplained(view, end, findings, checks)
+
+
+def _as_printed(view: View, findings: list[Finding], checks: Sequence[CheckResult]) -> list[Finding]:
+    """Return the findings with an error for the last error line that a program printed."""
+    from envdoctor.rules.unexplained import as_printed
+
+    return as_printed(view, findings, checks)
 
 
 def _as_shown(view: View, end: ErrorSeen | None, findings: list[Finding]) -> list[Finding]:

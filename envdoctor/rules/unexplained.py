@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import ASKED, MENDED, REPORTED, STOPPED, ErrorSeen, Symptom
+from envdoctor.facts import ASKED, MENDED, REPORTED, STOPPED, WISH, ErrorSeen, Symptom
 from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcome, Remedy, Severity
 from envdoctor.matrix import Matrix, tables
 from envdoctor.rules.base import UNEXPLAINED
 from envdoctor.rules.blamed import ID as BLAMED
 from envdoctor.rules.blamed import blamed_finding, compared
+from envdoctor.rules.bounds import bound_finding, with_bound
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.dated_names import dated_finding
 from envdoctor.rules.detours import detour_finding, with_detour
@@ -46,6 +47,11 @@ _FAREWELLS = frozenset({"__del__", "_exitfunc", "_run_exitfuncs", "_python_exit"
 _LABEL = re.compile(r"^[\s#]*(?:\[[^\]]{1,40}\]:? *)*")
 """What stands in a title before its words: `# [Bug]: `."""
 _WARNED = re.compile(r"\b[A-Z]\w{2,40}Warning: ")
+WENT_ON = re.compile(
+    r"^[^A-Za-z\n]{0,60}(?:\([^()\n]{1,60}\) ?)?(?:[\w.]{1,40}[: -]{1,3})?\[?(?:WARNING|WARN)\b|"
+    r"^W\d{4} \d\d:\d\d:\d\d|\b[A-Z]\w{2,40}Warning: "
+)
+"""How a line begins by which a program warns."""
 _NAMED = re.compile(r"(?<![A-Za-z])[A-Z]\w{2,40}Warning: ([A-Za-z][A-Za-z0-9_.`' ]{11,})")
 """A warning that a sentence names by its class and its first words."""
 _READ = frozenset({SAID, PYTHON})
@@ -135,6 +141,38 @@ def find_unexplained(
             follows = answer.follows + _unmet_in(view, error, answer, findings)
             answer = replace(answer, follows=follows) if follows else answer
             yield replace(answer, severity=Severity.WARNING) if asked else answer
+
+
+def as_printed(view: View, findings: Sequence[Finding], checks: Iterable[CheckResult]) -> list[Finding]:
+    """Return findings of which an error accounts for the last error line that a program printed.
+
+    It is the finding that explains the line, whatever its severity; where none does, the line itself. Lines
+    that a program marks as a warning, and those that a note knows to be harmless, are none; nor is what a
+    text wishes for, asks about or tells as mended.
+    """
+    if {WISH, ASKED, MENDED} & set(view.facts.notes):
+        return list(findings)
+    printed = [one for one in view.facts.errors if _is_printed(one) and not _is_harmless(view, one, findings)]
+    if not printed:
+        return list(findings)
+    error = next((one for one in reversed(printed) if not is_weak(view, one)), printed[-1])
+    met = met_in(view, error)
+    answers = [f for f in findings if f.severity is Severity.WARNING and met & set(f.explains)]
+    if answers:
+        return [replace(f, severity=Severity.ERROR) if f is answers[0] else f for f in findings]
+    return [*findings, _finding(view, error, checks)]
+
+
+def _is_printed(error: ErrorSeen) -> bool:
+    """True for a line that a program printed as an error: no words of a person, marked as no warning."""
+    return error.kind != "said" and not WENT_ON.search(f"{error.beside} {error.text}"[:300].lstrip())
+
+
+def _is_harmless(view: View, error: ErrorSeen, findings: Sequence[Finding]) -> bool:
+    """True for an error that a note knows: by its signature, or by its words."""
+    known = [f for f in findings if f.severity is Severity.NOTE and f.certainty is not Certainty.UNCERTAIN]
+    met = met_in(view, error)
+    return any(met & set(one.explains) or _is_meant(one, error) for one in known)
 
 
 def _unmet_in(view: View, error: ErrorSeen, answer: Finding, findings: Sequence[Finding]) -> tuple[str, ...]:
@@ -253,11 +291,12 @@ def _answer(view: View, error: ErrorSeen, checks: Iterable[CheckResult]) -> Find
     for one in (error, *said):
         of_none = NONE.search(one.text)  # Python's own words, whoever else has them in a message
         if not of_none and not _reports_another(view.matrix, one) and (origin := origin_of(view, one)):
-            return origin_finding(view, one, origin)
+            return with_bound(view, origin_finding(view, one, origin), one)
     place = place_finding(view, error, empty=_reports_another(view.matrix, error) is not None)
     blamed = None if place else blamed_finding(view, error)
     return (
         mixed_finding(error)
+        or bound_finding(view, error)
         or place
         or written_for_finding(view, error)
         or newer_model_finding(view, error)
