@@ -76,6 +76,7 @@ _TORCH_WARNS = re.compile(r"(?:\[\w{1,12}\]: ?)?\[W\d{3,4}[^\]\n]{0,120}\] Warni
 """How torch's compiled code warns: it goes on."""
 _CODE = re.compile(r"^\s*(?:except|raise|return|if|elif|assert|class|def|import|from|#|with)\b")
 _EDITOR = "Exception has occurred: "
+_CRITICAL = re.compile(r"[^A-Za-z]{0,60}\[?CRITICAL\b")
 _DIRECT = "The above exception was the direct cause"
 _DURING = "During handling of the above exception"
 _DIGITS = str.maketrans("0123456789", "0000000000")
@@ -111,7 +112,7 @@ def parse_errors(paste: Paste, sights: Sequence[Sight]) -> Iterator[Sighting]:
     told = [(chain, mood) for chain, mood in zip(chains, moods, strict=True) if mood != DENIED]
     found = [_error(paste, chain, sights, mood) for chain, mood in told]
     covered = {line for chain in chains for one in chain for line in range(one.first, one.last + 1)}
-    faults = [sight for sight in sights if sight.line not in covered and _is_fault(paste, sight)]
+    faults = [sight for sight in sights if sight.line not in covered and _is_fault(paste, sight, sights)]
     plain = {sight.line for sight in faults if sight.pattern.fault != "logged"}
     for sight in faults:
         if sight.pattern.fault == "logged" and sight.line in plain:
@@ -122,11 +123,21 @@ def parse_errors(paste: Paste, sights: Sequence[Sight]) -> Iterator[Sighting]:
     yield from (Sighting("error", error) for error in found[-ERRORS:])
 
 
-def _is_fault(paste: Paste, sight: Sight) -> bool:
-    """True for a line that tells a fault, and what a logger marks as grave; torch's own warnings go on."""
-    if sight.pattern.fault == "logged":
-        return not _TORCH_WARNS.match(paste.lines[sight.line])
-    return sight.pattern.fault not in ("", "said")
+def _is_fault(paste: Paste, sight: Sight, sights: Sequence[Sight]) -> bool:
+    """True for a line that tells a fault, and what a logger calls an error; torch goes on after its own.
+
+    What is merely critical to it may be a notice: it is a fault beside words of trouble, or as the last line.
+    """
+    if sight.pattern.fault != "logged":
+        return sight.pattern.fault not in ("", "said")
+    if _TORCH_WARNS.match(paste.lines[sight.line]):
+        return False
+    troubled = (one for one in sights if one.pattern.fault == "said")
+    return (
+        not _CRITICAL.match(sight.text)
+        or any(sight.line in (one.line, *one.again) for one in troubled)
+        or not any(line.strip() for line in paste.lines[sight.line + 1 :])
+    )
 
 
 def _fault(paste: Paste, sight: Sight, sights: Sequence[Sight]) -> ErrorSeen:

@@ -27,7 +27,7 @@ from envdoctor.patterns import glob_matches
 from envdoctor.rules.base import UNEXPLAINED
 from envdoctor.rules.generations import asking_package
 from envdoctor.rules.passed import line_of, went_on
-from envdoctor.rules.unexplained import is_weak, met_in
+from envdoctor.rules.unexplained import is_in_sentence, is_weak, met_in
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass, replace
 
@@ -37,8 +37,6 @@ _MODULE = "<module>"
 _QUOTE = 100
 _EVERYWHERE = frozenset({"torch", "numpy"})
 """Packages that run in all that others do: that they are named or ran tells nothing of a pair."""
-_SENTENCE = 3
-"""Words before an error by which its line is a sentence."""
 _PYTHON = re.compile(r"[/\\](?:lib[/\\])?[Pp]ython3?\.?(\d{1,2})[/\\]")
 """The folder of a Python 3 in the path of a frame, with its minor version."""
 _WARNED = re.compile(r"\b[A-Z]\w{0,40}Warning: |^(?:\([^()]{1,40}\) ?)?WARNING\b")
@@ -255,7 +253,7 @@ class _Course:
         errors = [
             one for one in self._view.facts.errors if not set(one.symptoms).isdisjoint(finding.explains)
         ]
-        return ran and bool(errors) and all(_is_in_sentence(one) for one in errors)
+        return ran and bool(errors) and all(is_in_sentence(one) for one in errors)
 
     def _is_in_words(self, finding: Finding) -> bool:
         """True where a person tells all lines that a finding explains, and none is shown."""
@@ -348,12 +346,6 @@ def _ran(view: View, frames: Sequence[Frame]) -> Iterator[tuple[str, Frame]]:
             loading.add(name)
         elif name and frame.function and name not in loading:
             yield name, frame
-
-
-def _is_in_sentence(error: ErrorSeen) -> bool:
-    """True where words of a person stand before an error on its line, and no traceback does."""
-    words = [word for word in error.beside.strip("`'\" ").split() if word.isalpha()]
-    return not error.frames and len(words) >= _SENTENCE
 
 
 def _packages(view: View, finding: Finding) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from envdoctor import lazy_re as re
-from envdoctor.facts import ASKED, MENDED, REPORTED, STOPPED, WISH, ErrorSeen, Symptom
+from envdoctor.facts import ASKED, MENDED, MOOD, REPORTED, STOPPED, WISH, ErrorSeen, Symptom
 from envdoctor.findings import Certainty, CheckResult, Evidence, Finding, Outcome, Remedy, Severity
 from envdoctor.matrix import Matrix, tables
 from envdoctor.rules.base import UNEXPLAINED
@@ -22,6 +22,7 @@ from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.messages import asked_by
 from envdoctor.rules.model_age import newer_model_finding
 from envdoctor.rules.origins import origin_finding, origin_of
+from envdoctor.rules.passed import line_of
 from envdoctor.rules.places import beside_place, place_finding
 from envdoctor.rules.python_says import ID as PYTHON
 from envdoctor.rules.python_says import NONE, is_of_python, none_called, python_finding, stdlib_finding
@@ -43,6 +44,8 @@ _WEAK = frozenset({"cut", "logged", "said"})
 """Kinds of errors that tell only that something failed."""
 _NOT_LINKED = "SYM-SHARED-OBJECT"
 """The loader's word for a library that is not there, whoever asks for it."""
+_SENTENCE = 3
+"""Words before an error by which its line is a sentence."""
 _FAREWELLS = frozenset({"__del__", "_exitfunc", "_run_exitfuncs", "_python_exit"})
 _LABEL = re.compile(r"^[\s#]*(?:\[[^\]]{1,40}\]:? *)*")
 """What stands in a title before its words: `# [Bug]: `."""
@@ -146,13 +149,16 @@ def find_unexplained(
 def as_printed(view: View, findings: Sequence[Finding], checks: Iterable[CheckResult]) -> list[Finding]:
     """Return findings of which an error accounts for the last error line that a program printed.
 
-    It is the finding that explains the line, whatever its severity; where none does, the line itself. Lines
-    that a program marks as a warning, and those that a note knows to be harmless, are none; nor is what a
-    text wishes for, asks about or tells as mended.
+    It is the finding that explains the line, whatever its severity; where none does, the line itself. Left
+    are lines that a program marks as a warning, that a person quotes in a sentence or stopped by hand, that a
+    note knows to be harmless and that the run outlived, and texts that wish, ask or tell that it was mended.
     """
     if {WISH, ASKED, MENDED} & set(view.facts.notes):
         return list(findings)
-    printed = [one for one in view.facts.errors if _is_printed(one) and not _is_harmless(view, one, findings)]
+    ran = max(map(line_of, _stages(view)), default=0)
+    printed = [
+        e for e in view.facts.errors if e.line >= ran and _is_printed(e) and not _is_told(view, e, findings)
+    ]
     if not printed:
         return list(findings)
     error = next((one for one in reversed(printed) if not is_weak(view, one)), printed[-1])
@@ -163,16 +169,36 @@ def as_printed(view: View, findings: Sequence[Finding], checks: Iterable[CheckRe
     return [*findings, _finding(view, error, checks)]
 
 
+def _stages(view: View) -> Iterator[str]:
+    """Yield where the lines stand by which a run tells how far it came."""
+    marks = {symptom for row in view.matrix.rows(tables.ReachedRow) for symptom in row.symptoms}
+    yield from (one.source for one in view.facts.symptoms if one.id in marks)
+
+
 def _is_printed(error: ErrorSeen) -> bool:
     """True for a line that a program printed as an error: no words of a person, marked as no warning."""
-    return error.kind != "said" and not WENT_ON.search(f"{error.beside} {error.text}"[:300].lstrip())
+    if error.kind == "said" or error.exception == STOPPED or is_in_sentence(error):
+        return False
+    return not WENT_ON.search(f"{error.beside} {error.text}"[:300].lstrip())
 
 
-def _is_harmless(view: View, error: ErrorSeen, findings: Sequence[Finding]) -> bool:
-    """True for an error that a note knows: by its signature, or by its words."""
-    known = [f for f in findings if f.severity is Severity.NOTE and f.certainty is not Certainty.UNCERTAIN]
+def is_in_sentence(error: ErrorSeen) -> bool:
+    """True where words of a person stand before an error on its line, and no traceback does."""
+    words = [word for word in error.beside.strip("`'\" ").split() if word.isalpha()]
+    return not error.frames and len(words) >= _SENTENCE
+
+
+def _is_told(view: View, error: ErrorSeen, findings: Sequence[Finding]) -> bool:
+    """True for an error that a note knows, by its signature or its words, or of which a warning is likely.
+
+    A warning is no answer to what a program calls an exception or an error.
+    """
     met = met_in(view, error)
-    return any(met & set(one.explains) or _is_meant(one, error) for one in known)
+    if any(met & set(f.explains) or _is_meant(f, error) for f in findings if f.severity is Severity.NOTE):
+        return True
+    likely = (f for f in findings if f.certainty is not Certainty.UNCERTAIN and met & set(f.explains))
+    moods = {one.captured.get(MOOD) for one in view.facts.symptoms if one.id in met}
+    return error.kind == "line" and (any(likely) or moods == {"supposed"})
 
 
 def _unmet_in(view: View, error: ErrorSeen, answer: Finding, findings: Sequence[Finding]) -> tuple[str, ...]:
