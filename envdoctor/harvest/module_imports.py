@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from envdoctor.harvest.import_conditions import AND, IF, conditions_of, is_for_types
 from envdoctor.harvest.outlines import parse_outline
 from envdoctor.python_source import parse_python
 from envdoctor.values import NamedTuple
@@ -22,19 +23,21 @@ _ENDING = frozenset(("sys.exit", "exit", "quit", "os._exit"))
 class Taken(NamedTuple):
     """One import: the line, the module, and the name that is taken from it ("": the module itself).
 
-    `*_model`: all modules of that folder whose names end so.
+    `*_model`: all modules of that folder whose names end so. `when`: the condition under which it is met.
     """
 
     line: int
     module: str
     name: str = ""
+    when: str = ""
 
 
 class ModuleImports(NamedTuple):
     """`taken` runs whenever the module does; `used` are names of what it took that it asks for then.
 
     `names` are those that it binds, each with the module where it stands, if it is brought only when it is
-    asked for. `open_`: there may be names beside these.
+    asked for, and the condition under which it is (`pkg.training if torch`). `open_`: there may be names
+    beside these.
     """
 
     taken: tuple[Taken, ...]
@@ -65,12 +68,15 @@ def imports_of(module: str, package: bool, source: bytes) -> ModuleImports | Non
     bound, stars = dict[str, str](), False
     for node, typed in _flat(body):
         stars = stars or (isinstance(node, ast.ImportFrom) and node.names[0].name == "*")
-        for name in _bound(node):
-            lazily = _source_of(node, here) if typed and isinstance(node, ast.ImportFrom) else ""
-            if not typed or lazily:
-                bound.setdefault(name, lazily)
-    nodes = [node for node in _unguarded(body) if isinstance(node, (ast.Import, ast.ImportFrom))]
-    taken = tuple(one for node in nodes for one in _taken(node, here))
+        lazily = _source_of(node, here) if typed is not None and isinstance(node, ast.ImportFrom) else ""
+        for name in _bound(node) if typed is None or lazily else ():
+            bound.setdefault(name, IF.join(filter(None, (lazily, typed))))
+    taken = tuple(
+        one._replace(when=when)
+        for node, when in _unguarded(body)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for one in _taken(node, here)
+    )
     if b"import_module(" in source:
         taken += tuple(_made_up(body, source))
     used = dict.fromkeys(_used(body))
@@ -88,28 +94,40 @@ def top_imports(source: str) -> Iterator[Taken]:
         body = parse_python(source).body
     except SyntaxError:
         return
-    for node in _unguarded(body):
+    for node, when in _unguarded(body):
         if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level):
-            yield from _taken(node, [])
+            yield from (one._replace(when=when) for one in _taken(node, []))
 
 
-def _flat(body: Iterable[ast.stmt], typed: bool = False) -> Iterator[tuple[ast.stmt, bool]]:
-    """Yield a module's statements, those in blocks too, each with whether it stands there for types alone."""
+def _flat(body: Iterable[ast.stmt], typed: str | None = None) -> Iterator[tuple[ast.stmt, str | None]]:
+    """Yield a module's statements, those in blocks too, each with the condition under which it is brought.
+
+    That is when what stands there for types alone is asked for; None for what does not stand there for types.
+    """
     for node in body:
         if isinstance(node, ast.If):
-            for_types = ast.unparse(node.test).split(".")[-1] == "TYPE_CHECKING"
-            yield from _flat(node.body, typed or for_types)
-            yield from _flat(node.orelse, typed)
+            if is_for_types(node.test):
+                yield from _flat(node.body, typed or "")
+                yield from _flat(node.orelse, typed)
+            else:
+                yield from _flat(node.body, _under(conditions_of(node.test)[0], typed))
+                yield from _flat(node.orelse, _under(conditions_of(node.test)[1], typed))
         elif isinstance(node, ast.Try):
             # What is imported for types within a question may be another's when it is asked for.
+            asked = node.body[0].test if isinstance(node.body[0], ast.If) else None
+            present = conditions_of(asked)[1] if asked else ""
+            yield from _flat(node.orelse, _under(present, typed) if present else None)
             handled = [one for handler in node.handlers for one in handler.body]
-            inner = [*node.body, *handled, *node.orelse, *node.finalbody]
-            yield from ((one, False) for one, _ in _flat(inner))
+            yield from _flat([*node.body, *handled, *node.finalbody])
         elif isinstance(node, (ast.With, ast.For, ast.While)):
             yield node, typed
             yield from _flat(node.body, typed)
         else:
             yield node, typed
+
+
+def _under(condition: str, typed: str | None) -> str | None:
+    return typed if typed is None else AND.join(filter(None, (typed, condition)))
 
 
 def _bound(node: ast.stmt) -> Iterator[str]:
@@ -131,13 +149,19 @@ def _bound(node: ast.stmt) -> Iterator[str]:
                     yield one.target.id
 
 
-def _unguarded(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements that run whenever the module does, and whose failure is the module's."""
+def _unguarded(body: Iterable[ast.stmt], when: str = "") -> Iterator[tuple[ast.stmt, str]]:
+    """Yield the statements that run whenever the module does, and whose failure is the module's.
+
+    Each with the condition under which it does ("": always).
+    """
     for node in body:
         if isinstance(node, (ast.Try, ast.With)):
-            yield from () if _is_guarding(node) else _unguarded(node.body)
-        elif not isinstance(node, ast.If):
-            yield node
+            yield from () if _is_guarding(node) else _unguarded(node.body, when)
+        elif isinstance(node, ast.If):
+            for branch, asked in zip((node.body, node.orelse), conditions_of(node.test), strict=True):
+                yield from _unguarded(branch, AND.join(filter(None, (when, asked)))) if asked else ()
+        else:
+            yield node, when
 
 
 def _is_guarding(node: ast.Try | ast.With) -> bool:
@@ -159,7 +183,7 @@ def _used(body: Sequence[ast.stmt]) -> Iterator[Taken]:
     """Yield the names of imported modules that are asked for while the module runs, outside of functions."""
     bound = dict[str, str]()
     late = any(isinstance(one, ast.ImportFrom) and one.module == "__future__" for one in body[:8])
-    for node in _unguarded(body):
+    for node, when in _unguarded(body):
         if isinstance(node, ast.Import):
             bound |= {o.asname or o.name.partition(".")[0]: o.name if o.asname else "" for o in node.names}
             continue
@@ -170,7 +194,8 @@ def _used(body: Sequence[ast.stmt]) -> Iterator[Taken]:
                 path = [*module.split("."), *path[1:]] if module else path
                 first = module.count(".") + 1 if module else 1
                 yield from (
-                    Taken(one.lineno, ".".join(path[:end]), path[end]) for end in range(first, len(path))
+                    Taken(one.lineno, ".".join(path[:end]), path[end], when)
+                    for end in range(first, len(path))
                 )
 
 
@@ -183,7 +208,8 @@ def _running(node: ast.AST, late: bool) -> Iterator[ast.Attribute]:
             told = [] if late else [*(one.annotation for one in arguments), node.returns]
             inner = [*node.decorator_list, *node.args.defaults, *node.args.kw_defaults, *told]
         case ast.ClassDef():
-            inner = [*node.decorator_list, *node.bases, *_unguarded(node.body)]
+            inner = [*node.decorator_list, *node.bases]
+            inner += [one for one, when in _unguarded(node.body) if not when]
         case ast.AnnAssign():
             inner = [node.value, None if late else node.annotation]
         case ast.Attribute():
@@ -220,7 +246,7 @@ def _taken(node: ast.Import | ast.ImportFrom, here: list[str]) -> Iterator[Taken
 def _made_up(body: Sequence[ast.stmt], source: bytes) -> Iterator[Taken]:
     """Yield the imports of all files of a folder, as registries do: the folder, and `*` with how they end."""
     ends = {found.decode() for found in _ENDS.findall(source)}
-    for node in _unguarded(body):
+    for node, _ in _unguarded(body):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             continue
         for one in ast.walk(node):

@@ -16,7 +16,7 @@ from envdoctor.harvest.release_modules import KeptModules, ReleaseModules, open_
 from envdoctor.harvest.workers import Workers
 
 PATIENCE_S = 20.0
-"""After so long no further release is opened: what is not read is not judged."""
+"""After so long spent on reading no further release is opened: what is not read is not judged."""
 Release = tuple[str, str]
 """A package's name and version."""
 
@@ -29,7 +29,7 @@ class ModuleReader:
     index: str
     kept: KeptModules
     _releases: dict[Release, ReleaseModules | None] = field(default_factory=dict)
-    _started: float = field(default_factory=monotonic)
+    _waited: float = 0.0
     _listings: dict[str, Listing] = field(default_factory=dict)
     _grown: set[Release] = field(default_factory=set)
     """Of which more was read than is kept."""
@@ -56,15 +56,17 @@ class ModuleReader:
     def _each(self, way: Callable[[Release], None], todo: list[Release]) -> None:
         if not todo:
             return
+        began = monotonic()
         with Workers(min(16, len(todo))) as workers:
             list(workers.map(way, todo))
+        self._waited += monotonic() - began
 
     def _open(self, one: Release) -> None:
         self._releases[one] = self.kept.read(*one) or self._opened(one)
 
     def _opened(self, one: Release) -> ReleaseModules | None:
         name, version = one
-        if self.fetcher is None or monotonic() - self._started > PATIENCE_S:
+        if self.fetcher is None or self._waited > PATIENCE_S:
             return None
         try:
             if name not in self._listings:

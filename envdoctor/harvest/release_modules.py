@@ -24,7 +24,7 @@ from envdoctor.harvest.module_imports import ModuleImports, imports_of, parse_ke
 from envdoctor.harvest.remote_archive import RemoteZip, naming, read_sdist_members
 from envdoctor.inputs import MEBIBYTE
 
-SCHEMA = "envdoctor.modules/3"
+SCHEMA = "envdoctor.modules/4"
 WHOLE = 2 * MEBIBYTE
 """Wheels up to this many bytes are read whole: that takes no longer than their directory and some members."""
 LARGEST_SDIST = 8 * MEBIBYTE

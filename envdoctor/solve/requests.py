@@ -67,7 +67,7 @@ class Request:
 
     def holds(self, environment: Mapping[str, str]) -> bool:
         """True when its marker holds in a marker environment."""
-        return not self.marker or _marker_holds(self.marker, environment)
+        return not self.marker or marker_holds(self.marker, environment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,11 +243,11 @@ def _marker(text: str) -> str:
     """Return a marker that can be decided, `===` between texts as `==`; raises InvalidSpecifier."""
     told = text.replace("===", "==")
     if told:
-        _marker_holds(told, {})
+        marker_holds(told, {})
     return told
 
 
-def _marker_holds(text: str, environment: Mapping[str, str]) -> bool:
+def marker_holds(text: str, environment: Mapping[str, str]) -> bool:
     """True when a marker holds in a marker environment; raises InvalidSpecifier for none that is decided."""
     from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -140,12 +140,22 @@ def _met(
     if (served := pin(together)).status == "solved":
         return together, served
     for one in wanted:
-        alone = _with(goal, [one])
-        if len(wanted) > 1 and (served := pin(alone)).status == "solved":
-            goal, answer = alone, served
+        for way in _ways(one, tried=len(wanted) == 1):
+            alone = _with(goal, [way])
+            if (served := pin(alone)).status == "solved":
+                goal, answer = alone, served
+                break
         else:
             unmet[one.request] = f"{one.told}; but {one.without}"
     return goal, answer
+
+
+def _ways(one: Wanted, tried: bool) -> Iterator[Wanted]:
+    """Yield what may serve: what is wanted, if it was not tried, and what does in its place."""
+    if not tried:
+        yield one
+    if other := one.instead():
+        yield other
 
 
 def _with(goal: Goal, wanted: Sequence[Wanted]) -> Goal:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from envdoctor.harvest.import_conditions import IF, holds
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.interface_records import Record, Spans, load_record, recorded_libraries
 from envdoctor.values import NamedTuple
@@ -35,6 +36,8 @@ class Import(NamedTuple):
     place: str
     used: bool = False
     """True for a name of an imported module that is only asked for."""
+    late: bool = False
+    """True for what a library on record imports in modules that it brings only when they are asked for."""
 
 
 class Lack(NamedTuple):
@@ -68,6 +71,8 @@ class Walk:
     pinned: Mapping[str, str]
     is_standard: Callable[[str], bool]
     """True for the name of a module of Python's own library."""
+    marker_holds: Callable[[str], bool]
+    """True for a marker that holds on the target."""
     near: Callable[[str], Iterable[str]]
     """The packages that a pinned one requires; those that are asked for, where "" does."""
     own: frozenset[str] = frozenset()
@@ -89,10 +94,11 @@ class Walk:
     def lacks(self, imports: Iterable[Import]) -> list[Lack]:
         """Return what fails, each path once, in the order in which it is met."""
         found: dict[str, Lack] = {}
-        level, met = list(imports), set[tuple[str, str, str, bool]]()
+        level, met = list(imports), set[tuple[str | bool, ...]]()
         for _ in range(LEVELS):
+            level = [one for one in level if not one.taken.when or self._holds(one.taken.when)]
             # what was met once leads to nothing further, and fails by the same path
-            fresh = {(one.owner, *one.taken[1:], one.used): one for one in reversed(level)}
+            fresh = {(one.owner, *one.taken[1:3], one.used, one.late): one for one in reversed(level)}
             level = [one for key, one in reversed(fresh.items()) if key not in met]
             met.update(fresh)
             absent, placed = self._placed(level)
@@ -102,6 +108,11 @@ class Walk:
             if not level or len(self._seen) > MOST:
                 break
         return list(found.values())
+
+    def _holds(self, condition: str) -> bool:
+        return holds(
+            condition, self.marker_holds, lambda root: self.pinned.get(self._providers.get(root, ""), "")
+        )
 
     def roots_of(self, name: str) -> Iterator[Import]:
         """Yield the imports of a package's own modules, as one who has installed it would."""
@@ -121,7 +132,7 @@ class Walk:
 
     def has(self, lack: Lack, version: str) -> bool:
         """True where another release of the library has what is taken."""
-        release, (_, module, name) = self.reader.release(lack.library, version), lack.met.taken
+        release, (_, module, name, _) = self.reader.release(lack.library, version), lack.met.taken
         if release is None or not release.has(module):
             return False
         if not name or release.has(f"{module}.{name}"):
@@ -129,6 +140,17 @@ class Walk:
         self.reader.read({(release.name, version): [module]})
         told = (self.reader.release(lack.library, version) or release).told.get(module)
         return told is not None and name in told.names
+
+    def imports(self, one: Import, version: str) -> bool:
+        """True where another release of the importer imports the same there, or cannot be read."""
+        module = one.place.partition(",")[0]
+        release = self.reader.release(one.owner, version)
+        if release is None:
+            return True
+        self.reader.read({(one.owner, version): [module]})
+        told = (self.reader.release(one.owner, version) or release).told.get(module)
+        named = (*told.taken, *told.used) if told else ()
+        return any(taken[1:3] == one.taken[1:3] for taken in named)
 
     def _placed(self, level: Sequence[Import]) -> tuple[list[Lack], list[tuple[Import, ReleaseModules]]]:
         """Return what fails whatever is read, and what is to be read, with the releases that have it."""
@@ -139,7 +161,7 @@ class Walk:
             if not provider:
                 failing += [Lack(one)] if self._is_absent(one, root) else []
                 continue
-            apart = one.owner and not {one.owner, provider} <= self._recorded
+            apart = one.late or (one.owner and not {one.owner, provider} <= self._recorded)
             failing += [Lack(one, provider)] if apart and self.on_record(one.taken, provider) else []
             wanted += [(one, provider)] if self._is_read(one, provider) else []
         self.reader.open((name, self.pinned[name]) for _, name in wanted)
@@ -166,21 +188,27 @@ class Walk:
         return not any(path.endswith(ends) and path != asking for path in release.files)
 
     def _is_read(self, one: Import, name: str) -> bool:
-        """False for the top of a library on record, and for what such a library imports of itself."""
+        """False for the top of a library on record, and for what such a library imports as it is imported."""
         recorded = name in self._recorded
         if one.used:
             return not recorded and one.owner != name and "." not in one.taken.module
-        return not recorded or (one.owner != name and bool(one.taken.name or "." in one.taken.module))
+        inside = bool(one.taken.name or "." in one.taken.module)
+        return not recorded or (inside and (one.late or one.owner != name))
 
     def _missing(self, placed: Sequence[tuple[Import, ReleaseModules]]) -> Iterator[Lack]:
         """Read the modules that are named, and yield what the releases do not have of them."""
         wanted: dict[tuple[str, str], set[str]] = {}
         for one, release in placed:
-            wanted.setdefault((release.name, release.version), set()).update(self._run_by(one, release))
+            run = self._run_by(one, release)
+            wanted.setdefault((release.name, release.version), set()).update((*run, *self._telling(one)))
         self.reader.read(wanted)
         for one, release in placed:
             if one.owner != release.name and self._lacks(one, release):
                 yield Lack(one, release.name)
+
+    def _telling(self, one: Import) -> list[str]:
+        """Return the modules that tell where a name stands, and how its library brings names."""
+        return [] if one.used else [one.taken.module, one.taken.module.partition(".")[0]]
 
     def _run_by(self, one: Import, release: ReleaseModules) -> list[str]:
         """Return the modules of a release that an import runs."""
@@ -229,6 +257,7 @@ class Walk:
         """Yield the imports of the modules that run now for the first time."""
         for one, known in placed:
             release = self.reader.release(known.name, known.version) or known
+            late = self._is_late(one, release)
             for module in self._run_by(one, release):
                 if (release.name, module) in self._seen:
                     continue
@@ -237,13 +266,21 @@ class Walk:
                 place = f"{module}, line"
                 for taken in told.taken if told else ():
                     for each in self._each(taken, release):
-                        yield Import(each, release.name, f"{place} {taken.line}")
+                        yield Import(each, release.name, f"{place} {taken.line}", late=late)
                 for taken in told.used if told else ():
                     yield Import(taken, release.name, f"{place} {taken.line}", used=True)
             told = release.told.get(one.taken.module)
-            lazily = told.names.get(one.taken.name, "") if told and release.name not in self._recorded else ""
+            lazily, _, when = (told.names.get(one.taken.name, "") if told else "").partition(IF)
             if lazily:
-                yield Import(one.taken._replace(module=lazily), release.name, one.place)
+                taken = one.taken._replace(module=lazily, when=when)
+                yield Import(taken, release.name, one.place, late=release.name in self._recorded)
+
+    def _is_late(self, one: Import, release: ReleaseModules) -> bool:
+        """True for modules of a library on record that brings most of its names when they are asked for."""
+        top = release.told.get(one.taken.module.partition(".")[0])
+        if release.name not in self._recorded or top is None:
+            return False
+        return top.open_ and 2 * sum(map(bool, top.names.values())) > len(top.names)
 
     def _each(self, taken: Taken, release: ReleaseModules) -> Iterator[Taken]:
         """Yield an import, or those of all modules of a folder that it stands for."""

@@ -17,7 +17,7 @@ from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.standard_modules import is_in_python
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.goal import Goal
-from envdoctor.solve.requests import Request
+from envdoctor.solve.requests import Request, marker_holds
 from envdoctor.specifiers import SpecifierSet
 from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.importing import Import, Lack, Walk
@@ -29,12 +29,18 @@ if TYPE_CHECKING:
     from envdoctor.harvest.module_reader import ModuleReader
 
 
+def _nothing() -> None:
+    return None
+
+
 class Wanted(NamedTuple):
     """A request, or a bound for what is pinned, with the reason, and what is said where it cannot be had."""
 
     request: Request
     told: str
     bounds: bool = False
+    instead: Callable[[], Wanted | None] = _nothing
+    """Looks for what serves as well where this has no place."""
 
     @property
     def without(self) -> str:
@@ -66,7 +72,16 @@ def wanted_by_modules(
     looked_up = [name for name, _ in answer.looked_up if name in pinned]
     asked, minor = {one.name for one in goal.requests}, goal.context.target.python_minor
     standard = cache(lambda root: is_in_python(matrix, root, minor))
-    walk = Walk(matrix, reader, pinned, standard, lambda owner: _required(goal, pinned, owner), code.own)
+    environment = goal.context.environment
+    walk = Walk(
+        matrix,
+        reader,
+        pinned,
+        standard,
+        lambda marker: marker_holds(marker, environment),
+        lambda owner: _required(goal, pinned, owner),
+        code.own,
+    )
     imports = list(code.imports)
     for name in () if code.own else looked_up:
         imports += walk.roots_of(name) if name in asked else ()
@@ -106,8 +121,27 @@ class _Remedies:
         self.snapshot = goal.coverage.snapshot if goal.coverage else goal.context.snapshot
 
     def of(self, lack: Lack) -> Wanted | None:
-        """Return the request or bound under which the import does not fail; None where none is known."""
-        return self._other_release(lack) if lack.library else self._brought(lack)
+        """Return the request or bound under which the import does not fail; None where none is known.
+
+        Where what is imported cannot be had, an older importer may do without it.
+        """
+        wanted = self._other_release(lack) if lack.library else self._brought(lack)
+        return wanted and wanted._replace(instead=lambda: self._older_importer(lack))
+
+    def _older_importer(self, lack: Lack) -> Wanted | None:
+        """Return the bound below which releases of the importer do not import what there is not."""
+        owner, name = lack.met.owner, lack.library
+        package = self.snapshot.package(owner) if owner else None
+        pinned = self.walk.pinned[owner] if owner else ""
+        spec = self._last_with(package, lambda version: not self.walk.imports(lack.met, version), pinned)
+        if not spec:
+            return None
+        what = f"{owner} {pinned} imports {lack.path} ({lack.met.place})"
+        there = (
+            f"which {name} {self.walk.pinned[name]} does not have" if lack.library else "which is not there"
+        )
+        told = f"{owner}{spec}: {what}, {there}; what has it has no place here"
+        return Wanted(Request(owner, (), spec, f"{owner} {pinned}"), told, bounds=True)
 
     def _brought(self, lack: Lack) -> Wanted | None:
         owner, root = lack.met.owner, lack.met.taken.module.partition(".")[0]
@@ -140,6 +174,8 @@ class _Remedies:
         else:
             spec = self._with_module(lack)
         newest = self._of_its_day(owner, name) if owner else ""
+        if not spec and newest:
+            spec = self._since(lack, newest)
         if not spec or (newest and not SpecifierSet(spec).contains(newest)):
             return None
         here = Move(Version(self.walk.pinned[name]))
@@ -164,6 +200,20 @@ class _Remedies:
         """Return the bound below which releases have what is taken."""
         package, pinned = self.snapshot.package(lack.library), self.walk.pinned[lack.library]
         return self._last_with(package, lambda version: self.walk.has(lack, version), pinned) or ""
+
+    def _since(self, lack: Lack, newest: str) -> str:
+        """Return the bound from which releases have what is taken, if that of the importer's day has it."""
+        package, pinned = self.snapshot.package(lack.library), self.walk.pinned[lack.library]
+        low, high = (package.position.get(one, 0) if package else 0 for one in (pinned, newest))
+        if package is None or high <= low or not self.walk.has(lack, newest):
+            return ""
+        finals = [place for place in range(low, high + 1) if package.finals >> place & 1 or place == low]
+        lacks, there = 0, len(finals) - 1
+        while there - lacks > 1:
+            middle = (there + lacks) // 2
+            has = self.walk.has(lack, package.versions[finals[middle]])
+            lacks, there = (lacks, middle) if has else (middle, there)
+        return f">={package.versions[finals[there]]}"
 
     def _last_with(self, package: Package | None, has: Callable[[str], bool], before: str = "") -> str | None:
         """Return the bound (`<2`) below which releases have something, "" where the newest has it.
