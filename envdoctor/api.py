@@ -115,11 +115,15 @@ def pin(
     wish = Wish(requests, files, least_change, exclude_newer, allow_source, index_url, offline)
     goal = _goal(wish, target, Declared(gpus, driver, python_version, platform))
     answer = solve_pins(goal)
-    if not code and not answer.looked_up:
-        return answer
-    from envdoctor.upgrading.holding import pinned_for_code
+    if code or answer.looked_up:
+        from envdoctor.upgrading.holding import pinned_for_code
 
-    return pinned_for_code(goal, answer, load_matrix(), code)
+        answer = pinned_for_code(goal, answer, load_matrix(), code)
+    if any(pin.from_source for pin in answer.pins):
+        from envdoctor.upgrading.building import with_builds
+
+        answer = with_builds(goal, answer, load_matrix())
+    return answer
 
 
 def why_not(

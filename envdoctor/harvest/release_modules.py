@@ -23,12 +23,14 @@ from envdoctor.harvest.metadata import chosen_file
 from envdoctor.harvest.module_imports import ModuleImports, imports_of, parse_kept
 from envdoctor.harvest.remote_archive import RemoteZip, naming, read_sdist_members
 from envdoctor.inputs import MEBIBYTE
+from envdoctor.toml_text import parse_toml
 
 SCHEMA = "envdoctor.modules/4"
 WHOLE = 2 * MEBIBYTE
 """Wheels up to this many bytes are read whole: that takes no longer than their directory and some members."""
 LARGEST_SDIST = 8 * MEBIBYTE
 _CODE = re.compile(r"\.(?:py|(?:[\w-]+\.)?(?:so|pyd))$")
+_COMPILED = re.compile(r"\.(?:[\w-]+\.)?(?:so|pyd)$")
 _DATA = re.compile(r"^[^/]{1,120}\.data/(?:purelib|platlib)/")
 
 
@@ -44,19 +46,28 @@ class ReleaseModules:
     files: Mapping[str, str]
     told: dict[str, ModuleImports | None]
     source: IndexFile | None = None
+    build_asks: tuple[str, ...] = ()
+    """What the build of an sdist asks for, as its `pyproject.toml` says."""
     _bodies: dict[str, bytes] = field(default_factory=dict)
     _remote: RemoteZip | None = None
     tops: frozenset[str] = field(init=False)
     """The names that can be imported of it."""
+    _compiled: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Note the names that stand at the top."""
-        self.tops = frozenset(path.partition("/")[0].partition(".")[0] for path in self.files)
+        """Note the names that stand at the top: of an sdist's setup nothing is installed."""
+        tops = (path.partition("/")[0] for path in self.files if path != "setup.py")
+        self.tops = frozenset(top.partition(".")[0] for top in tops)
+        self._compiled = frozenset(_COMPILED.sub("", path) for path in self.files if _COMPILED.search(path))
 
     def file_of(self, module: str) -> str:
-        """Return the file of a module; "" for a folder without one, or a compiled one, or none."""
+        """Return the file of a module; "" for a folder without one, or a compiled one, or none.
+
+        Beside its source a compiled one is what is imported (importlib looks for extensions first).
+        """
         path = module.replace(".", "/")
-        return next((one for one in (f"{path}/__init__.py", f"{path}.py") if one in self.files), "")
+        found = next((one for one in (f"{path}/__init__.py", f"{path}.py") if one in self.files), "")
+        return "" if found.removesuffix(".py") in self._compiled else found
 
     def within(self, folder: str, end: str) -> Iterator[str]:
         """Yield the modules right within a folder whose names end so."""
@@ -93,7 +104,8 @@ class ReleaseModules:
     def as_json(self) -> str:
         """Return what is kept."""
         told = {module: one and one.as_json() for module, one in self.told.items()}
-        return json.dumps({"schema": SCHEMA, "files": dict(self.files), "told": told}, separators=(",", ":"))
+        whole = {"schema": SCHEMA, "files": dict(self.files), "told": told, "build": self.build_asks}
+        return json.dumps(whole, separators=(",", ":"))
 
 
 def open_release(fetcher: Fetcher, name: str, version: str, files: Iterable[IndexFile]) -> ReleaseModules:
@@ -107,19 +119,38 @@ def open_release(fetcher: Fetcher, name: str, version: str, files: Iterable[Inde
             return _opened_sdist(fetcher, name, version, file)
         if (file.size or WHOLE + 1) > WHOLE:
             remote = RemoteZip(fetcher, file.url)
-            return ReleaseModules(name, version, _installed(remote.members), {}, file, {}, remote)
+            return ReleaseModules(name, version, _installed(remote.members), {}, file, (), {}, remote)
         archive = zipfile.ZipFile(io.BytesIO(fetcher.get(file.url, cap=2 * WHOLE).body))
         listed = _installed(archive.namelist())
         bodies = {path: archive.read(inside) for path, inside in listed.items() if path.endswith(".py")}
-        return ReleaseModules(name, version, listed, {}, file, bodies)
+        return ReleaseModules(name, version, listed, {}, file, (), bodies)
 
 
 def _opened_sdist(fetcher: Fetcher, name: str, version: str, file: IndexFile) -> ReleaseModules:
     if (file.size or LARGEST_SDIST + 1) > LARGEST_SDIST:
         raise Unavailable(f"{file.filename} is too large to be read for its modules")
-    found = read_sdist_members(fetcher, file.url, lambda one: one.endswith(".py"), lambda _: False)
-    bodies = {re.sub(r"^(?:src|lib|python)/", "", one.partition("/")[2]): body for one, body in found.items()}
-    return ReleaseModules(name, version, {path: path for path in bodies}, {}, file, bodies)
+    found = read_sdist_members(
+        fetcher, file.url, lambda one: one.endswith(".py") or _is_project(one), lambda _: False
+    )
+    told = next((body for one, body in found.items() if _is_project(one)), b"")
+    bodies = {
+        re.sub(r"^(?:src|lib|python)/", "", one.partition("/")[2]): body
+        for one, body in found.items()
+        if one.endswith(".py")
+    }
+    return ReleaseModules(name, version, {p: p for p in bodies}, {}, file, _build_asks(told), bodies)
+
+
+def _is_project(path: str) -> bool:
+    return path.count("/") == 1 and path.endswith("/pyproject.toml")
+
+
+def _build_asks(project: bytes) -> tuple[str, ...]:
+    try:
+        asked = parse_toml(project.decode("utf-8", "replace")).get("build-system", {}).get("requires", [])
+    except (ValueError, AttributeError):
+        return ()
+    return tuple(one for one in asked if isinstance(one, str)) if isinstance(asked, list) else ()
 
 
 def _installed(names: Iterable[str]) -> dict[str, str]:
@@ -139,7 +170,7 @@ class KeptModules:
             if document["schema"] != SCHEMA:
                 return None
             told = {module: one and parse_kept(one) for module, one in document["told"].items()}
-            return ReleaseModules(name, version, document["files"], told)
+            return ReleaseModules(name, version, document["files"], told, None, tuple(document["build"]))
         except (OSError, ValueError, TypeError, KeyError, zlib.error):
             return None
 

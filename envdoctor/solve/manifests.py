@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.documents import Header, asked_extras
+from envdoctor.solve.nodes import TORCH
 from envdoctor.solve.reasons import Pin
 from envdoctor.solve.variants import INDEX_URL
 
@@ -60,9 +61,18 @@ def _tables(answer: PinSet) -> Iterator[str]:
         yield "# uv takes a source for what the project itself requires: list these under its dependencies"
         yield "[tool.uv.sources]"
         yield from (f"{pin.name} = {{ index = {json.dumps(f'pytorch-{pin.index}')} }}" for pin in of_variants)
+    if built := [pin for pin in answer.pins if pin.built_with]:
+        yield ""
+        yield "[tool.uv.extra-build-dependencies]"
+        yield from (f"{pin.name} = [{', '.join(map(_seen_by_build, pin.built_with))}]" for pin in built)
     for index in answer.indexes:
         yield ""
         yield "[[tool.uv.index]]"
         yield f"name = {json.dumps(f'pytorch-{index}')}"
         yield f"url = {json.dumps(f'{INDEX_URL}{index}')}"
         yield "explicit = true"
+
+
+def _seen_by_build(need: str) -> str:
+    """Return a build's further requirement in uv's words: of torch, that which is installed."""
+    return f'{{ requirement = "{need}", match-runtime = true }}' if need == TORCH else json.dumps(need)

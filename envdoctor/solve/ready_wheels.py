@@ -37,7 +37,6 @@ def fits(row: tables.FlashAttnWheelRow, torch: str, cuda: CudaVersion | None) ->
     return is_for(row, Version(torch)) and (cuda is None or str(cuda.major) in majors)
 
 
-def builds_on_torch(matrix: Matrix, package: Package, place: int) -> bool:
-    """True where a release has no wheel, and a setup that must see the torch that it shall run with."""
-    rows = matrix.rows(tables.TorchBuildRow)
-    return any(row.package == package.name for row in rows) and not package.has_wheel(package.set_of(place))
+def builds_on_torch(matrix: Matrix, name: str) -> bool:
+    """True for a package whose setup must see the torch that it shall run with."""
+    return any(row.package == name for row in matrix.rows(tables.TorchBuildRow))

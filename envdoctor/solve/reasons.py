@@ -33,8 +33,10 @@ class Pin:
     """True where nobody's metadata brings it, so that an installer must be told of it."""
     labelled: bool = True
     """False where the variant's index has it without a local label."""
-    on_torch: bool = False
-    """True where its setup must see the torch that it shall run with: it is built where that is installed."""
+    from_source: bool = False
+    """True for a release without a wheel."""
+    built_with: tuple[str, ...] = ()
+    """What its build, outside of isolation, must see; of torch that which it shall run with."""
 
     @property
     def label(self) -> str:
@@ -208,8 +210,10 @@ class Explained:
         apart = bool(self._undeclared_of(name)) and not brought
         index = self._index if name == TORCH or name in self._same else None
         labelled = name == TORCH or self.goal.context.target.platform.arch != "aarch64"
-        built = builds_on_torch(self.goal.context.matrix, node.package, node.places[bit])
-        return Pin(name, node.version(bit), index, tuple(reasons), apart, labelled, built)
+        package, place = node.package, node.places[bit]
+        source = not package.has_wheel(package.set_of(place))
+        with_ = (TORCH,) if source and builds_on_torch(self.goal.context.matrix, name) else ()
+        return Pin(name, node.version(bit), index, tuple(reasons), apart, labelled, source, with_)
 
     @cached_property
     def _index(self) -> str | None:

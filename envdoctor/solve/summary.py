@@ -84,11 +84,20 @@ def _commands(answer: PinSet, file: str, typed: Sequence[str]) -> Iterator[str]:
         words = [*(typed or ["-r requirements.txt"]), *(f"'{one}'" for one in answer.besides)]
     asked = " ".join([*words, *(pin.name for pin in answer.pins if pin.apart)])
     strategy = " --index-strategy unsafe-best-match" if answer.indexes else ""
+    steps = list(_steps(answer, asked, f"-c {file}"))
     for opening, installer in (("install:", f"{UV}{strategy}"), ("    or: ", PIP)):
-        yield f"{opening} {' && '.join(f'{installer} {words} -c {file}' for words in _steps(answer, asked))}"
+        yield f"{opening} {' && '.join(f'{installer} {words}' for words in steps)}"
 
 
-def _steps(answer: PinSet, asked: str) -> list[str]:
-    """Return what to install in turn: what compiles against torch needs it there, outside of isolation."""
-    built = [pin.name for pin in answer.pins if pin.on_torch]
-    return [f"torch {BUILD_TOOLS}", f"--no-build-isolation {' '.join(built)}", asked] if built else [asked]
+def _steps(answer: PinSet, asked: str, pinned: str) -> Iterator[str]:
+    """Yield what to install in turn: first what builds must see, though it is not what is pinned."""
+    built = [pin for pin in answer.pins if pin.built_with]
+    seen = dict.fromkeys(need for pin in built for need in pin.built_with)
+    bound = [f"'{need}'" for need in seen if set(need) & set("<>=!~")]
+    if free := [need for need in seen if f"'{need}'" not in bound]:
+        yield f"{' '.join(free)} {BUILD_TOOLS} {pinned}"
+    if bound:
+        yield " ".join((*bound, *(() if free else ("wheel",))))
+    if built:
+        yield f"--no-build-isolation {' '.join(pin.name for pin in built)} {pinned}"
+    yield f"{asked} {pinned}"

@@ -133,7 +133,7 @@ class _Remedies:
         owner, name = lack.met.owner, lack.library
         package = self.snapshot.package(owner) if owner else None
         pinned = self.walk.pinned[owner] if owner else ""
-        spec = self._last_with(package, lambda version: not self.walk.imports(lack.met, version), pinned)
+        spec = last_with(package, lambda version: not self.walk.imports(lack.met, version), pinned)
         if not spec:
             return None
         what = f"{owner} {pinned} imports {lack.path} ({lack.met.place})"
@@ -147,7 +147,7 @@ class _Remedies:
         owner, root = lack.met.owner, lack.met.taken.module.partition(".")[0]
         name = distribution_of(self.matrix, root)
         package = self.snapshot.package(name)
-        spec = self._last_with(package, lambda version: self.walk.brings(name, version, root))
+        spec = last_with(package, lambda version: self.walk.brings(name, version, root))
         if spec is None:
             return None
         place, there = f"{owner} {self.walk.pinned[owner]}", name in self.walk.pinned
@@ -199,7 +199,7 @@ class _Remedies:
     def _with_module(self, lack: Lack) -> str:
         """Return the bound below which releases have what is taken."""
         package, pinned = self.snapshot.package(lack.library), self.walk.pinned[lack.library]
-        return self._last_with(package, lambda version: self.walk.has(lack, version), pinned) or ""
+        return last_with(package, lambda version: self.walk.has(lack, version), pinned) or ""
 
     def _since(self, lack: Lack, newest: str) -> str:
         """Return the bound from which releases have what is taken, if that of the importer's day has it."""
@@ -215,23 +215,22 @@ class _Remedies:
             lacks, there = (lacks, middle) if has else (middle, there)
         return f">={package.versions[finals[there]]}"
 
-    def _last_with(self, package: Package | None, has: Callable[[str], bool], before: str = "") -> str | None:
-        """Return the bound (`<2`) below which releases have something, "" where the newest has it.
 
-        None where none of those looked at has it: ever further back, then between the last two. Only older
-        releases than `before` are looked at, where that is told: it is known to lack it.
-        """
-        end = (
-            package.position.get(before, 0) if package and before else len(package.versions) if package else 0
-        )
-        places = [place for place in range(end) if package and package.finals >> place & 1]
-        versions = [*(package.versions[place] for place in places), before] if package else [before]
-        lacks, there, step = len(places), 0, 1
-        while lacks and not has(versions[there := max(lacks - step, 0)]):
-            lacks, step = there, step * 2
-        if not lacks:
-            return None
-        while lacks - there > 1:
-            middle = (there + lacks) // 2
-            there, lacks = (middle, lacks) if has(versions[middle]) else (there, middle)
-        return f"<{versions[lacks]}" if versions[lacks] else ""
+def last_with(package: Package | None, has: Callable[[str], bool], before: str = "") -> str | None:
+    """Return the bound (`<2`) below which releases have something, "" where the newest has it.
+
+    None where none of those looked at has it: ever further back, then between the last two. Only older
+    releases than `before` are looked at, where that is told: it is known to lack it.
+    """
+    end = package.position.get(before, 0) if package and before else len(package.versions) if package else 0
+    places = [place for place in range(end) if package and package.finals >> place & 1]
+    versions = [*(package.versions[place] for place in places), before] if package else [before]
+    lacks, there, step = len(places), 0, 1
+    while lacks and not has(versions[there := max(lacks - step, 0)]):
+        lacks, step = there, step * 2
+    if not lacks:
+        return None
+    while lacks - there > 1:
+        middle = (there + lacks) // 2
+        there, lacks = (middle, lacks) if has(versions[middle]) else (there, middle)
+    return f"<{versions[lacks]}" if versions[lacks] else ""
