@@ -119,7 +119,7 @@ def pin(
         from envdoctor.upgrading.holding import pinned_for_code
 
         answer = pinned_for_code(goal, answer, load_matrix(), code)
-    if any(pin.from_source for pin in answer.pins):
+    if any(pin.built_with == () for pin in answer.pins):
         from envdoctor.upgrading.building import with_builds
 
         answer = with_builds(goal, answer, load_matrix())

@@ -64,7 +64,7 @@ def _tables(answer: PinSet) -> Iterator[str]:
     if built := [pin for pin in answer.pins if pin.built_with]:
         yield ""
         yield "[tool.uv.extra-build-dependencies]"
-        yield from (f"{pin.name} = [{', '.join(map(_seen_by_build, pin.built_with))}]" for pin in built)
+        yield from (f"{pin.name} = [{', '.join(map(_seen_by_build, pin.built_with or ()))}]" for pin in built)
     for index in answer.indexes:
         yield ""
         yield "[[tool.uv.index]]"

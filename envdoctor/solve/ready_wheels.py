@@ -37,6 +37,11 @@ def fits(row: tables.FlashAttnWheelRow, torch: str, cuda: CudaVersion | None) ->
     return is_for(row, Version(torch)) and (cuda is None or str(cuda.major) in majors)
 
 
-def builds_on_torch(matrix: Matrix, name: str) -> bool:
-    """True for a package whose setup must see the torch that it shall run with."""
-    return any(row.package == name for row in matrix.rows(tables.TorchBuildRow))
+def seen_by_build(matrix: Matrix, package: Package, place: int) -> tuple[str, ...] | None:
+    """Return what a release's build is known to need beyond what it asks for; None for one with a wheel.
+
+    Of torch that is the one that it shall run with.
+    """
+    if package.has_wheel(package.set_of(place)):
+        return None
+    return ("torch",) if any(row.package == package.name for row in matrix.rows(tables.TorchBuildRow)) else ()

@@ -12,7 +12,7 @@ from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.solve.goal import Goal, Picks
 from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.problem import Nogood, bits_of
-from envdoctor.solve.ready_wheels import builds_on_torch
+from envdoctor.solve.ready_wheels import seen_by_build
 from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import conditions_of, nogoods
 from envdoctor.solve.undeclared import Undeclared, undeclared
@@ -33,10 +33,8 @@ class Pin:
     """True where nobody's metadata brings it, so that an installer must be told of it."""
     labelled: bool = True
     """False where the variant's index has it without a local label."""
-    from_source: bool = False
-    """True for a release without a wheel."""
-    built_with: tuple[str, ...] = ()
-    """What its build, outside of isolation, must see; of torch that which it shall run with."""
+    built_with: tuple[str, ...] | None = None
+    """What the build of one without a wheel must see beyond what it asks for; None for one with a wheel."""
 
     @property
     def label(self) -> str:
@@ -210,10 +208,8 @@ class Explained:
         apart = bool(self._undeclared_of(name)) and not brought
         index = self._index if name == TORCH or name in self._same else None
         labelled = name == TORCH or self.goal.context.target.platform.arch != "aarch64"
-        package, place = node.package, node.places[bit]
-        source = not package.has_wheel(package.set_of(place))
-        with_ = (TORCH,) if source and builds_on_torch(self.goal.context.matrix, name) else ()
-        return Pin(name, node.version(bit), index, tuple(reasons), apart, labelled, source, with_)
+        built_with = seen_by_build(self.goal.context.matrix, node.package, node.places[bit])
+        return Pin(name, node.version(bit), index, tuple(reasons), apart, labelled, built_with)
 
     @cached_property
     def _index(self) -> str | None:

@@ -92,7 +92,7 @@ def _commands(answer: PinSet, file: str, typed: Sequence[str]) -> Iterator[str]:
 def _steps(answer: PinSet, asked: str, pinned: str) -> Iterator[str]:
     """Yield what to install in turn: first what builds must see, though it is not what is pinned."""
     built = [pin for pin in answer.pins if pin.built_with]
-    seen = dict.fromkeys(need for pin in built for need in pin.built_with)
+    seen = dict.fromkeys(need for pin in built for need in pin.built_with or ())
     bound = [f"'{need}'" for need in seen if set(need) & set("<>=!~")]
     if free := [need for need in seen if f"'{need}'" not in bound]:
         yield f"{' '.join(free)} {BUILD_TOOLS} {pinned}"

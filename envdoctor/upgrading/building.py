@@ -29,7 +29,7 @@ _SHIMS = frozenset(("setuptools", "distutils", "_distutils_hack"))
 
 def with_builds(goal: Goal, answer: PinSet, matrix: Matrix) -> PinSet:
     """Return an answer whose pins tell what their builds must see, as far as these can be read."""
-    built = [pin for pin in answer.pins if pin.from_source and not pin.built_with]
+    built = [pin for pin in answer.pins if pin.built_with == ()]
     if not built or goal.coverage is None:
         return answer
     try:
