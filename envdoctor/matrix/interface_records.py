@@ -69,6 +69,10 @@ class Record:
         told = Version(version.base_version) if version.is_prerelease or version.is_devrelease else version
         return max(sum(1 for known in self.versions if Version(known) <= told) - 1, 0)
 
+    def knows(self, version: Version) -> bool:
+        """False for a release from before the first that was read."""
+        return version >= Version(self.versions[0])
+
     def has(self, spans: Spans, version: Version) -> bool:
         """True when `version` lies in one of the spans."""
         place = self.place(version)

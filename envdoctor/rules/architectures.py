@@ -11,6 +11,7 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_ranges import specifier_of
 from envdoctor.matrix.interface_records import load_record
 from envdoctor.rules.base import Rule, Skip
+from envdoctor.rules.generations import asking_package, told_release
 from envdoctor.rules.interface_lookup import family_modules
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.rules.view import View
@@ -25,6 +26,9 @@ def check_architectures(view: View) -> Iterable[Finding]:
         raise Skip("no unknown model was pasted")
     for symptom in seen:
         known = list(_known_since(view, symptom))
+        if known and (other := _other_table(view, symptom)):
+            yield _of_another(view, symptom, other)
+            continue
         for library, what, specifier in known:
             version = view.version(library)
             if version is None or not version_satisfies(version, specifier):
@@ -44,6 +48,45 @@ def _asked_of_mapping(view: View, symptom: Symptom) -> bool:
         return True
     files = (f.file for e in view.facts.errors if symptom.id in e.symptoms for f in e.frames[-3:])
     return symptom.id == "SYM-CONFIG-KEY" and any("configuration_auto" in file for file in files)
+
+
+def _other_table(view: View, symptom: Symptom) -> str:
+    """Return the package, not transformers, in whose own table a model type was looked up in vain."""
+    errors = (e for e in view.facts.errors if symptom.id in e.symptoms and e.frames)
+    raiser = next((asking_package(view, error.frames[-1]) for error in errors), "")
+    return raiser if symptom.id == "SYM-CONFIG-KEY" and raiser != "transformers" else ""
+
+
+def _of_another(view: View, symptom: Symptom, library: str) -> Finding:
+    name, told = symptom.captured.get("name", ""), view.version(library)
+    since = _named_since(view, library, name) or (f">{told.public}" if told else "")
+    pins = {library: since} if since else {}
+    return Finding(
+        id="MODEL-UNKNOWN",
+        severity=Severity.ERROR,
+        summary=f"{told_release(view, library)} does not know the model type {name}: its own table lacks it",
+        cause=f"{library} has a table of the model types that it handles; a newer family comes with a newer"
+        " release of it, whatever transformers knows.",
+        evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
+        remedies=(
+            Remedy(f"Upgrade {library}.", install_commands(pins or {library: ""}), pins),
+            Remedy(f"Or do without {library} for this model."),
+        ),
+        certainty=Certainty.LIKELY,
+        sources=("https://docs.python.org/3/library/exceptions.html#KeyError",),
+        explains=(symptom.id,),
+        prior=0.8,
+    )
+
+
+def _named_since(view: View, library: str, name: str) -> str:
+    """Return the releases of a library with a name or module that ends in a model type's; empty for none."""
+    record = load_record(view.matrix.folder, library)
+    tables = (*record.names.values(), record.modules) if record else ()
+    ends = (f"_{name}", f".{name}")
+    found = [spans for told in tables for key, spans in told.items() if key.lower().endswith(ends)]
+    first = min((spans[0][0] for spans in found if spans), default=0)
+    return f">={record.versions[first]}" if record and first else ""
 
 
 def _of_its_own(symptom: Symptom, what: str, key: str, loader: str) -> Finding:

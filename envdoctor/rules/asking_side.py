@@ -16,16 +16,24 @@ from envdoctor.matrix.interface_records import (
     libraries_importing,
     load_record,
 )
-from envdoctor.matrix.snapshot import STACK
+from envdoctor.matrix.snapshot import STACK, Package
 from envdoctor.rules.asked import module_of
-from envdoctor.rules.calendar import askers_after, askers_before, day_here, day_of, required_by
+from envdoctor.rules.calendar import (
+    askers_after,
+    askers_before,
+    day_here,
+    day_of,
+    package_facts,
+    required_by,
+)
 from envdoctor.rules.generations import asking_package, told_release, users_of
 from envdoctor.rules.interface_lookup import Missing, record_of, specifier_for
 from envdoctor.rules.pairs import pair_remedies
-from envdoctor.rules.ranges import parse_version
+from envdoctor.rules.ranges import parse_version, version_satisfies
 from envdoctor.rules.rows import already_met
 from envdoctor.rules.view import View
 
+TORCH = "torch"
 _NEAR = 300
 """Days within which an older release stands in for a newer one without much else having changed."""
 _NAMED = 3
@@ -143,7 +151,7 @@ def _is_long_ago(view: View, record: Record, without: str, here: str) -> bool:
 
 def _is_told(view: View, library: str, missing: Missing) -> bool:
     """True where the report names the library: by a frame, or in what is installed."""
-    return missing.wanted.asker is not None or view.facts.distribution(library) is not None
+    return missing.wanted.asker is not None or view.distribution(library) is not None
 
 
 def _other_time(view: View, missing: Missing) -> Iterator[Remedy]:
@@ -200,7 +208,7 @@ def _untold(view: View, missing: Missing) -> list[str]:
 
 def turn_to(view: View, missing: Missing) -> str:
     """Return the way to the releases that have what is missed."""
-    distribution = view.facts.distribution(missing.library)
+    distribution = view.distribution(missing.library)
     begun = distribution.begun if distribution else None
     version = parse_version(begun) if begun else view.version(missing.library)
     if version is not None:
@@ -261,3 +269,59 @@ def releases_without(versions: Sequence[str], spans: Spans) -> Iterator[str]:
         yield f">={versions[last + 1]}"
     if spans and (first := min(s[0] for s in spans)) > 0:
         yield f"<{versions[first]}"
+
+
+def older_asker(view: View, missing: Missing) -> Record | None:
+    """Return the library whose file asks and whose listed release does not: another copy of it ran."""
+    frame = missing.wanted.asker
+    record = asking_library(view, frame) if frame else None
+    told = view.version(record.library) if record else None
+    if record is None or told is None or not missing.module or record.library == missing.library:
+        return None
+    spans = record.imports.get(missing.module, {}).get(missing.name, ())
+    return record if spans and not record.has(spans, told) else None
+
+
+def copy_that_ran(view: View, record: Record) -> Remedy:
+    """Say how the copy of an asking library that ran is found, and what is listed laid in its place."""
+    module, pins = record.root, {record.library: f"=={view.version(record.library)}"}
+    return Remedy(
+        f"See which {record.library} is loaded, and lay the listed release in its place, in that very"
+        " environment; then restart the process.",
+        (*commands("python -c {}", f"import {module}; print({module}.__file__)"), *install_commands(pins)),
+        pins,
+    )
+
+
+def brought_with_torch(view: View, missing: Missing) -> Iterator[Remedy]:
+    """Offer the releases of torch that ask for exactly such a release as has what is missed.
+
+    What torch requires by one number (its Triton) does not move alone.
+    """
+    torch, brought = package_facts(view, TORCH), package_facts(view, missing.library)
+    if missing.library == TORCH or not torch or not brought:
+        return
+    asked = [(version, _exactly(torch, place, brought)) for place, version in enumerate(torch.versions)]
+    bringing = [(version, one) for version, one in asked if one and not Version(version).is_prerelease]
+    inside = [
+        i for i, (_, one) in enumerate(bringing) if version_satisfies(one, specifier_for(view, missing))
+    ]
+    here = view.distribution(TORCH)
+    told = f"{here.told}." if here and here.told else "none"
+    if not inside or any(f"{bringing[i][0]}.".startswith(told) for i in inside):
+        return
+    lower = f">={bringing[inside[0]][0]}" if inside[0] else ""
+    upper = f"<{bringing[inside[-1] + 1][0]}" if inside[-1] + 1 < len(bringing) else ""
+    pins = {TORCH: ",".join(filter(None, (lower, upper)))}
+    text = (
+        f"{missing.library} comes with torch, which asks for one release of it: take a torch that brings it."
+    )
+    yield Remedy(text, install_commands(pins), pins)
+
+
+def _exactly(package: Package, place: int, required: Package) -> Version | None:
+    """Return the one release of a package that a release requires; None where it takes several or none."""
+    row = package.row_of(place)
+    asked = package.requirements(row) if row >= 0 else ()
+    texts = (required.spec_text(one.spec) for one in asked if one.name == required.name)
+    return next((parse_version(text[2:]) for text in texts if text.startswith("==")), None)

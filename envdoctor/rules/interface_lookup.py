@@ -191,7 +191,7 @@ def _of_owners(view: View, wanted: Wanted) -> list[Missing]:
         for library in _candidates(view, wanted)
         if (record := load_record(view.matrix.folder, library)) and (missing := _of_owner(record, wanted))
     ]
-    if not any(view.facts.distribution(missing.library) for missing in found):
+    if not any(view.distribution(missing.library) for missing in found):
         found = list(_of_callers(view, wanted, alone=not found)) or found
     found = _originals(view, found) or list(_of_bases(view, wanted))
     found = found or list(_of_replaced(view, wanted)) or _of_unnamed(view, wanted)
@@ -210,15 +210,14 @@ def _of_unnamed(view: View, wanted: Wanted) -> list[Missing]:
         return []
     method = wanted.owner or "__init__"
     taking = libraries_taking(view.matrix.folder, method, wanted.name)
-    listed = [library for library in taking if view.facts.distribution(library)]
+    others = sorted({*recorded_libraries(view.matrix.folder)}.difference(STACK))  # not in that index
+    listed = [library for library in (*taking, *others) if view.distribution(library)]
     found = []
     for library in listed or [n for n in taking if view.installed(n) is not False]:
         record, version = load_record(view.matrix.folder, library), view.version(library)
         told = holding(record.keywords, wanted.name) if record else {}
         owners = {owner: spans for owner, spans in told.items() if owner.split(".")[-1] == method}
-        lacking = [
-            o for o, spans in owners.items() if record and not (version and record.has(spans, version))
-        ]
+        lacking = [o for o, told in owners.items() if not (record and version and record.has(told, version))]
         if record and lacking:
             owner = min(lacking, key=lambda name: (name.startswith("_"), len(name), name))
             what = f"{wanted.name} of {owner.removesuffix('.__init__')}()"
@@ -280,7 +279,7 @@ def _of_bases(view: View, wanted: Wanted) -> Iterator[Missing]:
             spans = _not_taking(record, method, wanted.name)
             what = f"a call of {method}() without {wanted.name}"
         elif wanted.lack is Lack.MEMBER and (
-            recorded or view.facts.distribution(library) or len(wanted.name) >= _OWN
+            recorded or view.distribution(library) or len(wanted.name) >= _OWN
         ):
             spans = _base_spans(record, wanted.name)
             what = f"{wanted.name} of the classes that {class_} derives from"
@@ -301,7 +300,7 @@ def _of_callers(view: View, wanted: Wanted, *, alone: bool) -> Iterator[Missing]
     if method in ("", "__init__"):
         return
     less = "with fewer arguments" if wanted.lack is Lack.POSITION else f"without {wanted.name}"
-    listed = [library for library in _DERIVED_FROM if view.facts.distribution(library)]
+    listed = [library for library in _DERIVED_FROM if view.distribution(library)]
     able = [library for library in _DERIVED_FROM if view.installed(library) is not False]
     for library in listed or (able if alone else ()):
         record = load_record(view.matrix.folder, library)
@@ -432,10 +431,10 @@ _DERIVED_FROM = ("transformers", "trl", "peft", "accelerate", "sentence-transfor
 def _candidates(view: View, wanted: Wanted) -> list[str]:
     folder = view.matrix.folder
     if not wanted.owner:
-        libraries = (name for name in recorded_libraries(folder) if view.facts.distribution(name))
+        libraries = (name for name in recorded_libraries(folder) if view.distribution(name))
         return list(libraries) if wanted.lack is Lack.SETTER else []
     having = libraries_with(folder, wanted.owner)
-    listed = [library for library in having if view.facts.distribution(library)]
+    listed = [library for library in having if view.distribution(library)]
     return listed or [library for library in having if view.installed(library) is not False]
 
 
@@ -485,8 +484,8 @@ def is_contradicted(view: View, missing: Missing) -> bool:
     """True when the installed release has what is missed, so that the cause lies elsewhere."""
     version = view.version(missing.library)
     if version is not None:
-        return missing.record.has(missing.spans, version)
-    distribution = view.facts.distribution(missing.library)
+        return missing.record.knows(version) and missing.record.has(missing.spans, version)
+    distribution = view.distribution(missing.library)
     if distribution is None or not distribution.specifier:
         return False
     return range_satisfies(distribution.specifier, specifier_for(view, missing)) is True
@@ -494,7 +493,8 @@ def is_contradicted(view: View, missing: Missing) -> bool:
 
 def specifier_for(view: View, missing: Missing) -> str:
     """Return the releases that have what is missed, the range nearest to what is installed (PEP 440)."""
-    distribution = view.facts.distribution(missing.library)
-    version = parse_version(distribution.told) if distribution else None
-    versions, spans = list(missing.record.versions), [list(span) for span in missing.spans]
-    return specifier_of(versions, spans, version.public if version else None)
+    distribution, record = view.distribution(missing.library), missing.record
+    version, versions = parse_version(distribution.told) if distribution else None, list(record.versions)
+    ranges = specifier_of(versions, [list(s) for s in missing.spans], version.public if version else None)
+    unread = version is not None and not record.knows(version) and not ranges.startswith(">")
+    return ",".join(filter(None, (f">={versions[0]}" if unread else "", ranges)))

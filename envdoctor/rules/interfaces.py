@@ -15,8 +15,11 @@ from envdoctor.matrix.interface_records import Spans
 from envdoctor.rules.asked import Lack, wanted_of
 from envdoctor.rules.asking_side import (
     asks_itself,
+    brought_with_torch,
+    copy_that_ran,
     is_own_code,
     moves_others,
+    older_asker,
     other_side,
     turn_to,
     update_of_asker,
@@ -77,7 +80,7 @@ def _is_namesakes(view: View, missing: Missing) -> bool:
     """True where a library's own code asks for a member that its own class has: the object is another's."""
     if missing.wanted.lack is not Lack.MEMBER or not asks_itself(view, missing):
         return False
-    untold = view.facts.distribution(missing.library) is None
+    untold = view.distribution(missing.library) is None
     return untold or (not missing.sure and is_contradicted(view, missing))
 
 
@@ -108,17 +111,21 @@ def _finding(view: View, missing: Missing) -> Finding:
         return override_finding(view, missing, overridden)
     library, specifier = missing.library, specifier_for(view, missing)
     installed = view.version_text(library)
-    distribution = view.facts.distribution(library)
-    pins = {library: specifier}
+    distribution = view.distribution(library)
+    pins = {view.named(library): specifier}
     older = _older_range(missing, specifier)
     shown = (Evidence(library, installed, distribution.source),) if installed and distribution else ()
     renamed, own = tuple(_renamed(view, missing)), is_own_code(view, missing)
     turned = Remedy(
-        f"{turn_to(view, missing)} {library} to a release that has it.", install_commands(pins), pins
+        f"{turn_to(view, missing)} {view.named(library)} to a release that has it.",
+        install_commands(pins),
+        pins,
     )
-    others = list(other_side(view, missing))
-    if others and moves_others(view, missing):
+    brought = list(brought_with_torch(view, missing))
+    others = [*brought, *other_side(view, missing)]
+    if brought or (others and moves_others(view, missing)):
         turned, others[0] = others[0], turned
+    elsewhere = older_asker(view, missing)
     return Finding(
         id="INTERFACE-MISSING",
         severity=Severity.ERROR,
@@ -128,6 +135,7 @@ def _finding(view: View, missing: Missing) -> Finding:
         evidence=(*shown, Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source)),
         remedies=(
             *(_whole(view, missing) if mixed else ()),
+            *((copy_that_ran(view, elsewhere),) if elsewhere else ()),
             *(renamed if own else ()),
             turned,
             *((Remedy("Or an older one.", install_commands(older), older),) if older else ()),
@@ -136,7 +144,7 @@ def _finding(view: View, missing: Missing) -> Finding:
             update_of_asker(view, missing),
         ),
         certainty=Certainty.CERTAIN
-        if missing.sure and view.version(library)
+        if missing.sure and (version := view.version(library)) and missing.record.knows(version)
         else Certainty.UNCERTAIN
         if missing.unnamed and not view.version(library)
         else Certainty.LIKELY,
@@ -153,6 +161,8 @@ def _misfit(view: View, missing: Missing) -> str:
     if not asker or asker == missing.library:
         return ""
     told = " ".join(filter(None, (asker, view.version_text(asker))))
+    if older_asker(view, missing):
+        return f" ({told} does not ask for it: another copy of {asker} ran, or an older one before it)"
     side = "new" if turn_to(view, missing) == "Upgrade" else "old"
     return f" ({told}, which asks for it, is too {side} for it: incompatible versions)"
 
@@ -163,7 +173,8 @@ def _here(view: View, missing: Missing) -> str:
     newer = turn_to(view, missing) == "Downgrade"
     if installed := view.version_text(library):
         older = ", an older release" if turn_to(view, missing) == "Upgrade" else ""
-        return f"{library} {installed} is installed{', which is newer: removed since' if newer else older}"
+        aged = ", which is newer: removed since" if newer else older
+        return f"{view.named(library)} {installed} is installed{aged}"
     if missing.spans[1:]:
         return f"the installed {library} is another"
     older = ", or older" if newer and missing.spans[0][0] > 0 else ""
@@ -176,7 +187,7 @@ def _stale_finding(view: View, missing: Missing) -> Finding:
     library = missing.library
     module = missing.module.partition(".")[0] or library.replace("-", "_")
     installed = view.version_text(library)
-    distribution = view.facts.distribution(library)
+    distribution = view.distribution(library)
     exact = distribution.version if distribution else None
     meant = distribution.specifier if distribution and not exact else f"=={installed}"
     return Finding(

@@ -82,7 +82,12 @@ def _handing_since(missing: Missing) -> int:
 def laid_over(view: View, library: str) -> tables.PackageTraitRow | None:
     """Return the distribution, installed or asked for, that lays its files over those of a library."""
     asked = {normalise(one.partition("[")[0]) for one in view.asked_of_installers}
-    rows = (row for row in view.matrix.rows(tables.PackageTraitRow) if row.over == library)
+    beside = view.facts.distribution(library) is not None
+    rows = (
+        row
+        for row in view.matrix.rows(tables.PackageTraitRow)
+        if row.over == library and (beside or not row.alike)
+    )
     return next((row for row in rows if view.installed(row.name) or row.name in asked), None)
 
 

@@ -13,6 +13,7 @@ from envdoctor.facts import (
     INSTALLING,
     ComputeCapability,
     CudaVersion,
+    Distribution,
     DriverVersion,
     ErrorSeen,
     Fact,
@@ -61,14 +62,27 @@ class View:
         """True where a line tells of something that failed, and not only of what is done."""
         return not all(informs(self.matrix, symptom) for symptom in self.facts.symptoms)
 
+    def distribution(self, name: str) -> Distribution | None:
+        """Return what is told of a distribution, or of the same code built under another name."""
+        return self.facts.distribution(self.named(name))
+
+    def named(self, name: str) -> str:
+        """Return the name under which a distribution is here: its own, unless only a build of it is."""
+        if self.facts.distribution(name) is not None:
+            return name
+        builds = (
+            row.name for row in self.matrix.rows(tables.PackageTraitRow) if row.alike and row.over == name
+        )
+        return next((build for build in builds if self.facts.distribution(build) is not None), name)
+
     def version(self, name: str) -> Version | None:
         """Return the exact version known of a distribution, or None."""
-        distribution = self.facts.distribution(name)
+        distribution = self.distribution(name)
         return parse_version(distribution.version) if distribution and distribution.version else None
 
     def version_text(self, name: str) -> str | None:
         """Return how a distribution's version is known: exact, by its beginning, as a range, or not."""
-        distribution = self.facts.distribution(name)
+        distribution = self.distribution(name)
         return (distribution.told or None) if distribution else None
 
     def names(self, package: str) -> bool:

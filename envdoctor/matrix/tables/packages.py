@@ -49,3 +49,5 @@ class PackageTraitRow(Row):
     """What is there for that extra alone."""
     over: Text | None = None
     """The distribution over whose modules it lays its own: a fork, a variant or a stranger of that name."""
+    alike: bool = False
+    """True where it is that one's code under the same numbers, built for another platform or backend."""
