@@ -33,6 +33,7 @@ RULES: tuple[Listed, ...] = (
     *family("interfaces", "INTERFACE-MISSING", of="symptoms"),
     *family("minimums", "TRANSFORMERS-MINIMUM"),
     *family("modules", "MODULE-MISSING", of="symptoms"),
+    *family("new_classes", "CLASS-NEWER", of="symptoms"),
     *family("not_seen", "CUDA-NOT-SEEN", of="symptoms"),
     *family("own_modules", "MODULE-HIDDEN", of="symptoms"),
     *family("refusals", "REQUIREMENT-REFUSED", of="symptoms"),
