@@ -113,7 +113,7 @@ def pin(
     from envdoctor.target.resolve import Declared
 
     wish = Wish(requests, files, least_change, exclude_newer, allow_source, index_url, offline)
-    goal = _goal(wish, target, Declared(gpus, driver, python_version, platform))
+    goal = _goal(wish, [target] if target else [], Declared(gpus, driver, python_version, platform))
     answer = solve_pins(goal)
     if code or answer.looked_up:
         from envdoctor.upgrading.holding import pinned_for_code
@@ -153,7 +153,7 @@ def why_not(
     from envdoctor.target.resolve import Declared
 
     wish = Wish(requests, files, False, exclude_newer, allow_source, index_url, offline)
-    return explain(_goal(wish, target, Declared(gpus, driver, python_version, platform)))
+    return explain(_goal(wish, [target] if target else [], Declared(gpus, driver, python_version, platform)))
 
 
 def upgrade(
@@ -173,6 +173,8 @@ def upgrade(
 ) -> Upgrade:
     """Return what code (files, folders) would break with other versions; the rest is as for `pin`.
 
+    What `files` pin is what is there, unless `target` tells that: it moves as little as it can.
+
     answer = envdoctor.upgrade(["transformers>=5"], ["src"])
     print(answer.judged.patch)
     """
@@ -181,21 +183,21 @@ def upgrade(
     from envdoctor.target.resolve import Declared
     from envdoctor.upgrading.upgrading import Upgrade, judge_paths, moves_of
 
-    wish = Wish(requests, files, True, exclude_newer, allow_source, index_url, offline)
+    wish = Wish(requests, files, True, exclude_newer, allow_source, index_url, offline, pins_there=True)
     if not wish.given:
         raise InputError("no requirement was given: say what to upgrade, such as 'transformers>=5'")
-    goal = _goal(wish, target, Declared(gpus, driver, python_version, platform))
+    goal = _goal(wish, [target] if target else files, Declared(gpus, driver, python_version, platform))
     pins = solve_pins(goal)
     return Upgrade(judge_paths(load_matrix(), moves_of(goal, pins), code), pins)
 
 
-def _goal(wish: Wish, file: str | None, declared: Declared) -> Goal:
+def _goal(wish: Wish, files: Sequence[str], declared: Declared) -> Goal:
     from envdoctor.solve.asking import goal_of
     from envdoctor.target.resolve import resolve
 
     matrix = load_matrix()
-    needed = file is not None or not declared.machine or not wish.given or wish.least_change
-    facts = _read([file] if file else [], None, matrix) if needed else None
+    needed = files or not declared.machine or not wish.given or wish.least_change
+    facts = _read(files, None, matrix) if needed else None
     return goal_of(wish, resolve(declared, facts, matrix), matrix)
 
 

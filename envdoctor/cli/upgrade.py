@@ -15,6 +15,7 @@ from envdoctor.files import replace_file
 EXAMPLES = (
     ("what transformers 5 breaks in this folder", "'transformers>=5' ."),
     ("and the changes as a diff", "'numpy>=2' src --patch numpy2.diff"),
+    ("from what the project pins", "'transformers>=5' . -r requirements.txt"),
     ("for an environment that was recorded elsewhere", "torch==2.9.0 train.py --target freeze.txt"),
 )
 

@@ -28,6 +28,8 @@ class Wish:
     allow_source: bool = False
     index_url: str | None = None
     offline: bool = False
+    pins_there: bool = False
+    """True where what files pin is what is there, and no request: what words ask for moves it."""
 
     @property
     def given(self) -> bool:
@@ -40,7 +42,7 @@ def goal_of(wish: Wish, target: Target, matrix: Matrix) -> Goal:
     check_index_serves(target, matrix)
     if wish.exclude_newer:
         parse_day(wish.exclude_newer)
-    told = asked_by(wish.requests, wish.files)
+    told = asked_by(wish.requests, wish.files, wish.pins_there)
     asked, over = told.under(target.marker_environment()), told.overrides
     installed = target.stack.versions
     until = wish.exclude_newer and wish.exclude_newer[:10]
@@ -72,14 +74,27 @@ def goal_of(wish: Wish, target: Target, matrix: Matrix) -> Goal:
     return Goal(context, asked.requests, wish.least_change, *beside, notes=asked.notes)
 
 
-def asked_by(requests: Sequence[str], files: Sequence[str]) -> Asked:
-    """Return what arguments and files ask for; raises InputError."""
-    asked = [Asked(tuple(parse_requests(requests)))]
+def asked_by(requests: Sequence[str], files: Sequence[str], pins_there: bool = False) -> Asked:
+    """Return what arguments and files ask for; raises InputError.
+
+    With `pins_there` of files what they neither pin nor words name.
+    """
+    words = Asked(tuple(parse_requests(requests)))
+    asked = [words]
     if files:
         from envdoctor.solve.request_files import read_requests
 
         asked += (read_requests(Path(file)) for file in files)
+    if pins_there:
+        asked[1:] = (_unpinned(words, one) for one in asked[1:])
     return Asked.joined(asked)
+
+
+def _unpinned(words: Asked, file: Asked) -> Asked:
+    """Return what a file asks for, but for what it pins and what words name."""
+    named = {request.name for request in words.requests}
+    left = (request for request in file.requests if request.name not in named and not request.exact)
+    return replace(file, requests=tuple(left))
 
 
 def _check_not_empty(asked: Asked, files: Sequence[str]) -> None:

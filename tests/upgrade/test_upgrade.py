@@ -388,6 +388,27 @@ def test_the_command_writes_the_contracts_json_and_a_patch(
     assert "+x = np.inf" in patch.read_text(encoding="utf-8")
 
 
+def test_what_a_requirements_file_pins_is_what_is_there_and_gives_way(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pins = tmp_path / "requirements.txt"
+    pins.write_text("transformers==4.36.2\npeft==0.7.1\nnumpy<2\n", encoding="utf-8")
+    (tmp_path / "a.py").write_text(
+        "from transformers import TrainingArguments as A\nA('x', no_cuda=True)\n", encoding="utf-8"
+    )
+    asked = ["upgrade", "transformers>=5", str(tmp_path / "a.py"), "-r", str(pins)]
+    code = main([*asked, "--python-version", "3.11", "--format", "json"])
+    answer = json.loads(capsys.readouterr().out)
+    assert code == 1
+    assert [one["line"] for one in answer["breaks"]] == [2]
+    assert answer["pins"]["status"] == "solved"
+    moved = {one["name"]: (one["from"], one["to"]) for one in answer["pins"]["changes"]}
+    assert moved["transformers"][0] == "4.36.2"
+    assert moved["peft"][0] == "0.7.1"  # transformers 5 takes no peft of that time
+    numpy = next(one["version"] for one in answer["pins"]["pins"] if one["name"] == "numpy")
+    assert numpy.startswith("1.")
+
+
 def test_lines_are_counted_once_however_much_breaks_on_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
