@@ -14,8 +14,7 @@ from envdoctor.files import replace_file
 
 EXAMPLES = (
     ("what transformers 5 breaks in this folder", "'transformers>=5' ."),
-    ("and the changes as a diff", "'numpy>=2' src --patch numpy2.diff"),
-    ("from what the project pins", "'transformers>=5' . -r requirements.txt"),
+    ("from what the project pins, and the changes as a diff", "'numpy>=2' . -r pins.txt --patch numpy2.diff"),
     ("for an environment that was recorded elsewhere", "torch==2.9.0 train.py --target freeze.txt"),
 )
 
