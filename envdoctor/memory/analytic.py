@@ -313,7 +313,7 @@ def _unseen(run: TrainingRun) -> str:
 
 
 def _unmeasured(run: TrainingRun) -> str:
-    """What of a run is as a source says and was never measured, or was measured to be more."""
+    """What of a run is as a source says and was never measured."""
     named = [] if find_optimizer(run.optim).measured else [f"--optim {run.optim}"]
     named += [f"--{name}" for name in SPLITS if getattr(run, name) > 1]
     named += ["--quant hqq"] if run.method == "qlora" and run.quant == "hqq" else []
@@ -322,8 +322,7 @@ def _unmeasured(run: TrainingRun) -> str:
     if run.recipe.judged:
         named.append("a value and a reward model, both taken to be as large as the policy")
     named += ["zero_hpz_partition_size"] if run.deepspeed.secondary > 1 else []
-    told = f"{' and '.join(named)}: as the source says, no run was measured" if named else ""
-    return "; ".join(filter(None, (told, run.recipe.adapters_doubted if run.adapts else "")))
+    return f"{' and '.join(named)}: as the source says, no run was measured" if named else ""
 
 
 def _outside_torch(run: TrainingRun, constants: Constants) -> tuple[Component, ...]:

@@ -51,9 +51,7 @@ class Recipe:
     and a value model that is trained whole beside the policy. `full_fp32` widens all that full
     training trains, `outer_fp32` the embedding, the head and norms. `padded` fills every batch up to a round
     length, beyond its longest row; `adapter_kernels` compute LoRA's layers, of adapters that are "plain" or
-    such as drop of their input ("dropout"); `adapters_doubted` says how far runs with adapters were measured
-    from what is foretold, the reason not being known; `expandable_segments` is what the trainer sets
-    for torch.
+    such as drop of their input ("dropout"); `expandable_segments` is what the trainer sets for torch.
     """
 
     loss: str = "full"
@@ -78,7 +76,6 @@ class Recipe:
     kbit_upcast: bool = True
     adapters_low: bool = False
     adapter_kernels: str = ""
-    adapters_doubted: str = ""
     lora_dropout: float = 0.0
     full_fp32: bool = False
     outer_fp32: bool = False
@@ -106,8 +103,9 @@ def recipe_of(
     if task not in TASKS:
         raise InputError(f"--task: {task!r} is none of {', '.join((*TASKS, 'serve'))}")
     table = [row for row in rows if task in row.tasks]
-    own = any(row.trainer == trainer and row.loss for row in table)
-    owners = {trainer} if own else {trainer, BUILT_ON.get(trainer, trainer)}
+    other = BUILT_ON.get(trainer, trainer)  # a row that names its release changes what is taken from there
+    own = any(row.trainer == trainer and row.loss and other not in row.when for row in table)
+    owners = {trainer} if own else {trainer, other}
     holding = [row for row in table if row.trainer in owners and _holds(row, stack or {})]
     losses = [row for row in table if row.trainer in owners and row.loss]
     if losses and not any(row.loss for row in holding):

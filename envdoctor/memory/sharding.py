@@ -87,7 +87,8 @@ def _parts(shape: ModelShape, s: Settings, double: bool, adapter_width: int) -> 
     adapters = 0 if s.trains else sum(count * rounded(width * n) for n, count in trained)
     adapters += 0 if s.trains else sum(rounded(s.copied * n) for n, _ in copies)
     elements = sum(n * count for n, count in (*trained, *copies)) // s.tp
-    frozen = weight_bytes(shape, s._replace(weight=s.loaded, vector=s.loaded), double) if s.trains else 0
+    wide = s.vector if s.weight == s.loaded else s.loaded  # what a loader widens beside the matrices
+    frozen = weight_bytes(shape, s._replace(weight=s.loaded, vector=wide), double) if s.trains else 0
     load, copied = load_peak(shape, s, weights), s.vector if s.trains else s.copied
     return _Parts(weights, adapters, trained, elements, width, load, frozen, copies, copied)
 

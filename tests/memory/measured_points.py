@@ -17,6 +17,12 @@ from envdoctor.memory.recipes import Recipe, recipe_of, shaped
 from envdoctor.memory.run import TrainingRun
 
 
+BY_LOADER = {
+    "TRAINER-AXOLOTL-LOGPROBS", "TRAINER-AXOLOTL-LOGPROBS-CONTIGUOUS", "TRAINER-AXOLOTL-KTO-LOGPROBS",
+    "TRAINER-AXOLOTL-REFERENCE",
+}  # fmt: skip
+
+
 class Point(NamedTuple):
     """A run and its measured peaks in bytes; `split` is "fitted", "held-out" or empty."""
 
@@ -104,7 +110,10 @@ def _recipe(row: Mapping[str, Any]) -> Recipe:
     from envdoctor.matrix import load_matrix, tables
 
     stack = {"trl": row["trl"]} if row.get("trl") else {}
-    recipe = recipe_of(load_matrix().rows(tables.TrainerRow), _trainer(row), _task(row), stack)
+    rows = load_matrix().rows(tables.TrainerRow)
+    if not row.get("loader"):  # nor what the trainer's own loader puts in the place of TRL's functions
+        rows = [one for one in rows if one.id not in BY_LOADER]
+    recipe = recipe_of(rows, _trainer(row), _task(row), stack)
     if not row.get("loader"):  # a model that the script built, and not the trainer's own loader
         recipe = replace(recipe, outer_fp32=False, padded=False, expandable_segments=False)
     recipe = replace(recipe, adapter_kernels="dropout" if row.get("kernels") else "")

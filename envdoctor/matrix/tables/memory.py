@@ -139,8 +139,6 @@ class TrainerRow(Row):
     adapter_kernels: Literal["plain", "dropout"] | None = None
     """Which LoRA's layers kernels of the trainer's own compute, unless experts are among them: those of plain
     adapters, or those that drop of their input as well."""
-    adapters_doubted: Text | None = None
-    """How far runs with adapters were measured from what is foretold, the reason not being known."""
     lora_dropout: float | None = None
     """What adapters drop of their input, unless told otherwise."""
     full_fp32: bool | None = None
