@@ -37,15 +37,18 @@ class Plays:
     Which free block serves turns on sizes that lie close together: so once to the letter, layer by layer,
     with cuBLAS's second workspace asked for early, and once late with requests that are a little larger.
     Where these lie far apart, one of them met what the card does not: two more are made, and that side of the
-    middle counts where the play to the letter lies, unless it lies there alone.
+    middle counts where the play to the letter lies, unless it lies there alone, or only with late ones: sizes
+    that agree late have to agree early, too.
     """
 
     def __init__(self, run: TrainingRun, workspace: int, upcasts: bool) -> None:
         kind = ShardedReplay if run.parallel == "fsdp" else Replay
+        widths = [WIDENED * part / 3 for part in (3, 2, 1)]
         self.ways = (
             partial(kind, run, workspace, upcasts, early=True),
-            *(partial(kind, run, workspace, upcasts, widened=WIDENED * part / 3) for part in (3, 2, 1)),
+            *(partial(kind, run, workspace, upcasts, widened=width) for width in widths),
         )
+        self.early = [partial(kind, run, workspace, upcasts, early=True, widened=width) for width in widths]
         self.found: list[int] = []
         self.lost = 0  # bytes that segments which grow keep beside what is allocated
         self.passed = 0  # what the one after those took when it was no longer played
@@ -72,8 +75,12 @@ class Plays:
         """The highest of the side where the play to the letter lies, or of the other where it lies alone."""
         letter, *others = self.found
         middle = (max(self.found) + min(self.found)) / 2
-        beside = [taken for taken in others if (taken > middle) is (letter > middle)]
-        return max(letter, *beside) if beside else max(others)
+        beside = [(taken > middle) is (letter > middle) for taken in others]
+        if any(beside):
+            early = self.early[beside.index(True)]().reserved()
+            if (early > middle) is (letter > middle):
+                return max(letter, *(taken for taken, alike in zip(others, beside, strict=True) if alike))
+        return max(taken for taken, alike in zip(others, beside, strict=True) if not alike)
 
 
 @lru_cache(maxsize=256)
