@@ -107,9 +107,10 @@ def widening(torch: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def cuda_ways(torch: Any, amp: str) -> Iterator[None]:
-    """Do as CUDA does: its autocast computes more in fp32, flash attention needs no repeated keys."""
+    """Do as CUDA does: its autocast computes more in fp32, flash attention needs no repeated keys, and what
+    drops values keeps a byte for each (elsewhere torch keeps the noise that it multiplies by)."""
     functional = torch.nn.functional
-    plain_attention = functional.scaled_dot_product_attention
+    plain_attention, plain_dropout = functional.scaled_dot_product_attention, functional.dropout
     flash = flash_function(torch)
 
     def attention(q: Any, k: Any, v: Any, attn_mask: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -120,12 +121,17 @@ def cuda_ways(torch: Any, amp: str) -> Iterator[None]:
             return flash.apply(q, k, v)
         return plain_attention(q, k, v, attn_mask, *args, **kwargs)
 
-    functional.scaled_dot_product_attention = attention
+    def dropout(x: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+        if training and not inplace and 0 < p < 1:
+            return torch.native_dropout(x, p, True)[0]
+        return plain_dropout(x, p, training, inplace)
+
+    functional.scaled_dot_product_attention, functional.dropout = attention, dropout
     try:
         with widening(torch) if amp != "none" else contextlib.nullcontext():
             yield
     finally:
-        functional.scaled_dot_product_attention = plain_attention
+        functional.scaled_dot_product_attention, functional.dropout = plain_attention, plain_dropout
 
 
 def flash_function(torch: Any) -> Any:
