@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from envdoctor.memory.constants import Constants, ReservedBound
-from envdoctor.memory.layout import layers
+from envdoctor.memory.layout import layers, outer_tensors
 from envdoctor.memory.optimizer import find_optimizer
 from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.settings import settings_of
@@ -125,6 +125,8 @@ def _named(run: TrainingRun, churn: Churn) -> int:
     It is full training's gradients, copies that are shifted or narrowed, and what a policy's writing leaves.
     """
     recipe, s = run.recipe, settings_of(run)
+    if recipe.loss == "kernel" and recipe.held:
+        return _copied(run)
     if recipe.loss == "full" and recipe.held > 1:  # shifted logits are a copy as well
         return churn.logits * (recipe.held - 1)
     if recipe.outer_fp32 and run.method != "full" and not run.expandable_segments:
@@ -140,6 +142,18 @@ def _named(run: TrainingRun, churn: Churn) -> int:
     compares = recipe.loss in ("logprobs", "softmax") and recipe.reference and not recipe.nll
     scores = compares or recipe.generates or run.task == "orpo"
     return int(max(churn.scores, churn.logits if recipe.generates else 0) * IDLE_SCORES) if scores else 0
+
+
+def _copied(run: TrainingRun) -> int:
+    """Bytes that lie idle where a kernel copies the logits beside those that a trainer names: the narrow ones
+    of a pass, or what both models were loaded as before full training widens what is beside their matrices.
+
+    Of eleven runs three took a narrow block more than their replay, and one what its loader left.
+    """
+    s = settings_of(run)
+    if run.method != "full":
+        return run.scored * run.shape.vocab * s.compute
+    return 2 * sum(outer_tensors(run.shape)) * s.loaded if s.vector > s.weight else 0
 
 
 def _between(run: TrainingRun, churn: Churn) -> int:
