@@ -102,11 +102,14 @@ def recipe_of(
         raise InputError(f"--trainer: {trainer!r} is none of {', '.join(TRAINERS)}")
     if task not in TASKS:
         raise InputError(f"--task: {task!r} is none of {', '.join((*TASKS, 'serve'))}")
-    table = [row for row in rows if task in row.tasks]
+    table, stack = [row for row in rows if task in row.tasks], stack or {}
     other = BUILT_ON.get(trainer, trainer)  # a row that names its release changes what is taken from there
     own = any(row.trainer == trainer and row.loss and other not in row.when for row in table)
     owners = {trainer} if own else {trainer, other}
-    holding = [row for row in table if row.trainer in owners and _holds(row, stack or {})]
+    asked = [row.built_on for row in table if row.trainer == trainer and row.built_on and _holds(row, stack)]
+    if asked and not stack.get(other):
+        stack = {**stack, other: asked[-1]}
+    holding = [row for row in table if row.trainer in owners and _holds(row, stack)]
     losses = [row for row in table if row.trainer in owners and row.loss]
     if losses and not any(row.loss for row in holding):
         told = " or ".join(f"{name}{bounds}" for row in losses for name, bounds in row.when.items())

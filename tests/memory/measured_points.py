@@ -16,7 +16,6 @@ from envdoctor.memory.model_config import parse_shape
 from envdoctor.memory.recipes import Recipe, recipe_of, shaped
 from envdoctor.memory.run import TrainingRun
 
-
 BY_LOADER = {
     "TRAINER-AXOLOTL-LOGPROBS", "TRAINER-AXOLOTL-LOGPROBS-CONTIGUOUS", "TRAINER-AXOLOTL-KTO-LOGPROBS",
     "TRAINER-AXOLOTL-REFERENCE",

@@ -17,8 +17,10 @@ from envdoctor.memory import Constants, find_shape, predict, read_constants
 from envdoctor.memory.layout import layers, outer_tensors
 from envdoctor.memory.model_config import parse_shape
 from envdoctor.memory.recipes import recipe_of
+from envdoctor.memory.references import reference_bytes
 from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.settings import settings_of
+from envdoctor.memory.sharding import plan_of
 
 POINTS = Path(__file__).parent / "points"
 MODEL = ("--model", "qwen2.5-0.5b", "--batch", "2", "--seq", "1024")
@@ -159,7 +161,30 @@ def test_axolotl_widens_what_lies_outside_the_layers_in_full_training() -> None:
     assert _states(own) - _states(plain) == pytest.approx(6 * outer, rel=0.01)  # weights and two states
     for other in ({"method": "lora"}, {"attn": "flash_attention_2"}, {"parallel": "zero2", "gpus": 2}):
         assert _states(replace(own, **other)) == _states(replace(plain, **other))
-    assert recipe_of(rows, "axolotl", "dpo").loss == recipe_of(rows, "trl", "dpo").loss
+
+
+@pytest.mark.parametrize(
+    ("stack", "loss", "held"),
+    [
+        ({}, "kernel", 0),  # the newest asks for TRL 1.14, which has a kernel of its own
+        ({"axolotl": "0.20.0"}, "kernel", 1),  # TRL 1.13's function is replaced, by one that copies
+        ({"axolotl": "0.20.0", "trl": "1.15.0"}, "tiled", 0),  # what is told counts
+        ({"axolotl": "0.15.0", "trl": "1.9.0"}, "logprobs", 0),
+    ],
+)
+def test_axolotl_compares_as_the_trl_does_that_it_asks_for(
+    stack: dict[str, str], loss: str, held: int
+) -> None:
+    recipe = recipe_of(load_matrix().rows(tables.TrainerRow), "axolotl", "dpo", stack)
+    assert (recipe.loss, recipe.held) == (loss, held)
+
+
+def test_what_a_loader_widens_is_wide_in_the_reference_as_well() -> None:
+    shape, rows = find_shape("qwen3-0.6b"), load_matrix().rows(tables.TrainerRow)
+    recipe = recipe_of(rows, "axolotl", "dpo", {"axolotl": "0.20.0"})
+    run = TrainingRun(shape, trainer="axolotl", task="dpo", recipe=recipe)
+    plan = plan_of(run)
+    assert reference_bytes(run, plan) == plan.weights > 2 * sum(outer_tensors(shape))
 
 
 def _states(run: TrainingRun) -> int:

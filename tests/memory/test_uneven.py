@@ -178,23 +178,25 @@ def drawn(lot: random.Random) -> tuple[tuple[int, int], ...]:
 
 
 @pytest.mark.parametrize(
-    ("taken", "counts"),
+    ("taken", "early", "counts"),
     [
-        ((100, 110), 110),  # near enough: the higher
-        ((100, 82, 101, 81), 101),  # the side of the play to the letter, where one more lies there
-        ((100, 121, 102, 120), 102),
-        ((100, 121, 122, 120), 122),  # alone it does not count
-        ((120, 100, 101, 99), 101),
+        ((100, 110), 0, 110),  # near enough: the higher
+        ((100, 82, 101, 81), 102, 101),  # the side of the play to the letter, where one more lies there
+        ((100, 121, 102, 120), 99, 102),
+        ((100, 121, 122, 120), 0, 122),  # alone it does not count
+        ((120, 100, 101, 99), 0, 101),
+        ((120, 100, 119, 99), 101, 100),  # nor where only late ones lie there
     ],
 )
 def test_of_plays_that_lie_far_apart_the_side_of_the_letter_counts(
-    taken: tuple[int, ...], counts: int
+    taken: tuple[int, ...], early: int, counts: int
 ) -> None:
     plays = Plays(RUN, 0, False)
     plays.ways = tuple(
         lambda n=n: SimpleNamespace(reserved=lambda enough=inf: n, lost=0)  # type: ignore[misc,assignment]
         for n in (*taken, *[0] * (4 - len(taken)))
     )
+    plays.early = [lambda: SimpleNamespace(reserved=lambda: early)] * 3  # type: ignore[list-item,return-value]
     assert plays.highest(inf) == counts
 
 

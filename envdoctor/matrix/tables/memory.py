@@ -155,6 +155,8 @@ class TrainerRow(Row):
     """True when activations are computed again, unless told otherwise."""
     frozen_tower: bool | None = None
     """True when towers, and what leads to the decoder, are kept out of training, unless told otherwise."""
+    built_on: Annotated[str, forms.VERSION] | None = None
+    """The release of the trainer it is built on that is asked for, which counts where none is told."""
 
 
 @fact
