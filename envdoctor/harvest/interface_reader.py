@@ -198,18 +198,15 @@ def _counts(version: str, library: Library) -> bool:
     return not early and parsed >= Version(library.since)
 
 
-_PARTS = {Step.MAJORS: 1, Step.PATCHES: 3}
-"""How many numbers of a release those share of which one is read; two where none is told."""
-
-
 def chosen_releases(versions: Iterable[str], step: Step) -> list[str]:
     """Return the versions that a step chooses, in order."""
     ordered = sorted(versions, key=Version)
     if step is Step.ALL:
         return ordered
     groups: dict[tuple[int, ...], list[str]] = {}
+    numbers = 3 if step is Step.PATCHES else 2
     for version in ordered:
-        groups.setdefault(Version(version).release[: _PARTS.get(step, 2)], []).append(version)
+        groups.setdefault(Version(version).release[:numbers], []).append(version)
     ends = [v for group in groups.values() for v in (group[:1] + (group[-1:] if step is Step.ENDS else []))]
     return list(dict.fromkeys([*ends, *ordered[-1:]]))
 

@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Step(Enum):
-    """Which releases are read: all, or the first (with `ENDS` the last, too) of each patch, minor or major.
+    """Which releases are read: all, or the first (with `ENDS` the last, too) of each patch or minor.
 
     The newest is always read.
     """
@@ -16,7 +16,6 @@ class Step(Enum):
     PATCHES = "patches"
     ENDS = "ends"
     MINORS = "minors"
-    MAJORS = "majors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Library:
         object.__setattr__(self, "root", self.root or self.name.replace("-", "_"))
 
 
-ALL, PATCHES, ENDS, MAJORS = Step.ALL, Step.PATCHES, Step.ENDS, Step.MAJORS
+ALL, PATCHES, ENDS = Step.ALL, Step.PATCHES, Step.ENDS
 _TRANSFORMERS = (
     "transformers/*.py",
     *(f"transformers/{part}/**.py" for part in ("data", "generation", "integrations", "quantizers", "utils")),

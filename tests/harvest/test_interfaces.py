@@ -283,7 +283,6 @@ def test_the_same_releases_give_the_same_bytes() -> None:
         (Step.ENDS, ["0.9", "1.0.0", "1.0.2", "1.1.0", "2.0"]),
         (Step.PATCHES, ["0.9", "1.0.0", "1.0.1", "1.0.2", "1.1.0", "2.0"]),
         (Step.MINORS, ["0.9", "1.0.0", "1.1.0", "2.0"]),
-        (Step.MAJORS, ["0.9", "1.0.0", "2.0"]),
     ],
 )
 def test_releases_are_chosen_by_steps(step: Step, chosen: list[str]) -> None:
