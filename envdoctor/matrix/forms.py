@@ -235,7 +235,10 @@ CONDITIONS = Form(
     parts=_conditions,
 )
 TEMPLATE = Form(
-    "template", "words with `{torch}`, `{gpu.cc}`, `{sym.lib}` to be filled in", parts=_placeholders
+    "template",
+    "words with `{torch}`, `{gpu.cc}`, `{sym.lib}` to be filled in",
+    lambda text: None if len(text) != 1 else "one letter, no words",
+    parts=_placeholders,
 )
 PINS = Form("pins", "packages and the bounds that mend it", parts=_pins)
 CAPTURED = Form("captured", "a symptom's captures and what they must be", parts=_captured)
