@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from envdoctor.harvest.generated_files import made_by
 from envdoctor.harvest.import_conditions import AND, IF, conditions_of, is_for_types
 from envdoctor.harvest.outlines import parse_outline
 from envdoctor.python_source import parse_python
@@ -44,17 +45,21 @@ class ModuleImports(NamedTuple):
     names: dict[str, str]
     open_: bool
     used: tuple[Taken, ...] = ()
+    made: tuple[tuple[str, str], ...] = ()
+    """The generators that wrote it, each with its version."""
 
     def as_json(self) -> list[Any]:
         """Return the parts as lists."""
-        return [list(map(list, self.taken)), self.names, self.open_, list(map(list, self.used))]
+        taken, used, made = (list(map(list, part)) for part in (self.taken, self.used, self.made))
+        return [taken, self.names, self.open_, used, made]
 
 
 def parse_kept(told: list[Any]) -> ModuleImports:
     """Return what `as_json` wrote; raises TypeError or ValueError for what it did not write."""
-    taken, names, open_, used = told
+    taken, names, open_, used, made = told
+    imports, uses = (tuple(Taken(*one) for one in part) for part in (taken, used))
     return ModuleImports(
-        tuple(Taken(*one) for one in taken), dict(names), bool(open_), tuple(Taken(*one) for one in used)
+        imports, dict(names), bool(open_), uses, tuple((str(by), str(version)) for by, version in made)
     )
 
 
@@ -80,7 +85,8 @@ def imports_of(module: str, package: bool, source: bytes) -> ModuleImports | Non
     if b"import_module(" in source:
         taken += tuple(_made_up(body, source))
     used = dict.fromkeys(_used(body))
-    return ModuleImports(taken, bound, stars or _makes_names(source.lower()), tuple(used))
+    open_ = stars or _makes_names(source.lower())
+    return ModuleImports(taken, bound, open_, tuple(used), tuple(made_by(source)))
 
 
 def _makes_names(source: bytes) -> bool:
@@ -168,7 +174,16 @@ def _is_guarding(node: ast.Try | ast.With) -> bool:
     """True for what goes on where an import within it fails."""
     if isinstance(node, ast.With):
         return "suppress" in ast.unparse(node.items[0].context_expr)
-    return not all(_fails(one.body) for one in node.handlers)
+    first = _imported(node.body)
+    return not all(_fails(one.body) or (first and first == _imported(one.body)) for one in node.handlers)
+
+
+def _imported(body: list[ast.stmt]) -> list[tuple[str | None, list[str]]]:
+    """Return what statements import if they do nothing else, by whichever way: `.gen` is `gen`."""
+    found = [
+        (one.module, [name.name for name in one.names]) for one in body if isinstance(one, ast.ImportFrom)
+    ]
+    return found if len(found) == len(body) else []
 
 
 def _fails(body: list[ast.stmt]) -> bool:

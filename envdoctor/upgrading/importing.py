@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from envdoctor.harvest.import_conditions import IF, holds
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.interface_records import Record, Spans, load_record, recorded_libraries
+from envdoctor.solve.versions import satisfies
 from envdoctor.values import NamedTuple
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class Lack(NamedTuple):
 
     met: Import
     library: str = ""
+    needs: str = ""
+    """The releases of the library that a generated module runs with, where that is what fails."""
 
     @property
     def path(self) -> str:
@@ -80,6 +83,7 @@ class Walk:
     _seen: set[tuple[str, str]] = field(default_factory=set)
     _providers: dict[str, str] = field(default_factory=dict)
     _recorded: frozenset[str] = frozenset()
+    _generated: tuple[tables.GeneratedRow, ...] = ()
     _tops: dict[str, str] = field(default_factory=dict)
     _searched: set[str] = field(default_factory=set)
     """The packages of which it is known what they bring."""
@@ -90,6 +94,7 @@ class Walk:
         rows = self.matrix.rows(tables.ImportNameRow)
         self._providers |= {row.module: row.distribution for row in rows if row.distribution in self.pinned}
         self._recorded = frozenset(recorded_libraries(self.matrix.folder))
+        self._generated = tuple(self.matrix.rows(tables.GeneratedRow))
 
     def lacks(self, imports: Iterable[Import]) -> list[Lack]:
         """Return what fails, each path once, in the order in which it is met."""
@@ -102,7 +107,7 @@ class Walk:
             level = [one for key, one in reversed(fresh.items()) if key not in met]
             met.update(fresh)
             absent, placed = self._placed(level)
-            for one in (*absent, *self._missing(placed)):
+            for one in (*absent, *self._missing(placed), *self._unfit(placed)):
                 found.setdefault(one.path, one)
             level = list(self._followed(placed))
             if not level or len(self._seen) > MOST:
@@ -205,6 +210,24 @@ class Walk:
         for one, release in placed:
             if one.owner != release.name and self._lacks(one, release):
                 yield Lack(one, release.name)
+
+    def _unfit(self, placed: Sequence[tuple[Import, ReleaseModules]]) -> Iterator[Lack]:
+        """Yield the generated modules among those that run now which the pinned runtime does not take."""
+        for one, known in placed:
+            release = self.reader.release(known.name, known.version) or known
+            for module in self._run_by(one, release):
+                told = release.told.get(module)
+                for generator, version in told.made if told else ():
+                    for row in self._generated:
+                        if row.generator != generator or not (
+                            row.made == "*" or satisfies(version, row.made)
+                        ):
+                            continue
+                        needs, pinned = row.needs.format(made=version), self.pinned.get(row.distribution)
+                        if pinned and not satisfies(pinned, needs):
+                            taken = one.taken._replace(module=row.distribution, name=needs)
+                            met = Import(taken, release.name, f"{module}, by {generator} {version}")
+                            yield Lack(met, row.distribution, needs)
 
     def _telling(self, one: Import) -> list[str]:
         """Return the modules that tell where a name stands, and how its library brings names."""

@@ -125,8 +125,19 @@ class _Remedies:
 
         Where what is imported cannot be had, an older importer may do without it.
         """
+        if lack.needs:
+            return self._runtime(lack)
         wanted = self._other_release(lack) if lack.library else self._brought(lack)
         return wanted and wanted._replace(instead=lambda: self._older_importer(lack))
+
+    def _runtime(self, lack: Lack) -> Wanted:
+        """Return the bound under which a generated module's runtime takes it."""
+        who = f"{lack.met.owner} {self.walk.pinned[lack.met.owner]}"
+        here = f"{lack.library} {self.walk.pinned[lack.library]}"
+        told = (
+            f"{lack.library}{lack.needs}: {who} has a generated module ({lack.met.place}) that {here} refuses"
+        )
+        return Wanted(Request(lack.library, (), lack.needs, who), told, bounds=True)
 
     def _older_importer(self, lack: Lack) -> Wanted | None:
         """Return the bound below which releases of the importer do not import what there is not."""

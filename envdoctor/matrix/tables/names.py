@@ -60,6 +60,22 @@ class SubmoduleRow(Row):
 
 
 @fact
+class GeneratedRow(Row):
+    """Which releases of its runtime a generated module runs with."""
+
+    KIND: ClassVar = "generated"
+
+    generator: Text
+    """What wrote it: `antlr`, `grpc`, `protobuf`."""
+    made: Bound
+    """The versions that it says of itself."""
+    distribution: Package
+    """The runtime."""
+    needs: Text
+    """Its releases that take such a module; `{made}` stands for the version."""
+
+
+@fact
 class CalledRow(Row):
     """How what a library makes is called in code where nothing else tells whose it is."""
 
