@@ -47,20 +47,22 @@ class ModuleImports(NamedTuple):
     used: tuple[Taken, ...] = ()
     made: tuple[tuple[str, str], ...] = ()
     """The generators that wrote it, each with its version."""
+    asked: tuple[Taken, ...] = ()
+    """What it imports when a name is asked for that it does not bind."""
 
     def as_json(self) -> list[Any]:
         """Return the parts as lists."""
-        taken, used, made = (list(map(list, part)) for part in (self.taken, self.used, self.made))
-        return [taken, self.names, self.open_, used, made]
+        parts = (self.taken, self.used, self.made, self.asked)
+        taken, used, made, asked = (list(map(list, part)) for part in parts)
+        return [taken, self.names, self.open_, used, made, asked]
 
 
 def parse_kept(told: list[Any]) -> ModuleImports:
     """Return what `as_json` wrote; raises TypeError or ValueError for what it did not write."""
-    taken, names, open_, used, made = told
-    imports, uses = (tuple(Taken(*one) for one in part) for part in (taken, used))
-    return ModuleImports(
-        imports, dict(names), bool(open_), uses, tuple((str(by), str(version)) for by, version in made)
-    )
+    taken, names, open_, used, made, asked = told
+    imports, uses, late = (tuple(Taken(*one) for one in part) for part in (taken, used, asked))
+    written = tuple((str(by), str(version)) for by, version in made)
+    return ModuleImports(imports, dict(names), bool(open_), uses, written, late)
 
 
 def imports_of(module: str, package: bool, source: bytes) -> ModuleImports | None:
@@ -76,17 +78,26 @@ def imports_of(module: str, package: bool, source: bytes) -> ModuleImports | Non
         lazily = _source_of(node, here) if typed is not None and isinstance(node, ast.ImportFrom) else ""
         for name in _bound(node) if typed is None or lazily else ():
             bound.setdefault(name, IF.join(filter(None, (lazily, typed))))
-    taken = tuple(
-        one._replace(when=when)
-        for node, when in _unguarded(body)
-        if isinstance(node, (ast.Import, ast.ImportFrom))
-        for one in _taken(node, here)
-    )
+    taken = tuple(_imports(body, here))
     if b"import_module(" in source:
         taken += tuple(_made_up(body, source))
     used = dict.fromkeys(_used(body))
     open_ = stars or _makes_names(source.lower())
-    return ModuleImports(taken, bound, open_, tuple(used), tuple(made_by(source)))
+    asked = tuple(_imports(_asking(source), here)) if b"\ndef __getattr__(" in source else ()
+    return ModuleImports(taken, bound, open_, tuple(used), tuple(made_by(source)), asked)
+
+
+def _imports(body: Iterable[ast.stmt], here: list[str]) -> Iterator[Taken]:
+    for node, when in _unguarded(body):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from (one._replace(when=when) for one in _taken(node, here))
+
+
+def _asking(source: bytes) -> Iterator[ast.stmt]:
+    """Yield the statements that run when a name is asked for that a module does not bind."""
+    for node in parse_python(source).body:
+        if isinstance(node, ast.FunctionDef) and node.name == "__getattr__":
+            yield from node.body
 
 
 def _makes_names(source: bytes) -> bool:

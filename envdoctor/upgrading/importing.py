@@ -293,7 +293,12 @@ class Walk:
                 for taken in told.used if told else ():
                     yield Import(taken, release.name, f"{place} {taken.line}", used=True)
             told = release.told.get(one.taken.module)
-            lazily, _, when = (told.names.get(one.taken.name, "") if told else "").partition(IF)
+            name = one.taken.name
+            if told and name and name not in told.names and not release.file_of(f"{one.taken.module}.{name}"):
+                place = f"{one.taken.module}, line"
+                for taken in told.asked:
+                    yield Import(taken, release.name, f"{place} {taken.line}", late=late)
+            lazily, _, when = (told.names.get(name, "") if told else "").partition(IF)
             if lazily:
                 taken = one.taken._replace(module=lazily, when=when)
                 yield Import(taken, release.name, one.place, late=release.name in self._recorded)

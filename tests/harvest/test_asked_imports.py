@@ -146,6 +146,27 @@ def test_a_newer_library_is_taken_where_the_one_chosen_lacks_what_is_imported(
 
 
 @pytest.mark.parametrize(
+    ("body", "is_met"),
+    [
+        ("import einops\n    return getattr(einops, name)", True),
+        ("if name == 'other':\n        import einops\n    raise AttributeError(name)", False),
+        ("try:\n        import einops\n    except ImportError:\n        return None", False),
+    ],
+)
+def test_what_a_module_imports_when_a_name_is_asked_for_runs_then(
+    index: FakeIndex, pin, tmp_path: Path, body: str, is_met: bool
+) -> None:
+    index.add_wheel("einops", newest("einops"), members={"einops/__init__.py": b""})
+    text = f"HERE = 1\n\n\ndef __getattr__(name):\n    {body}\n".encode()
+    index.add_wheel("unheard-of", "1.0", members={"unheard_of/__init__.py": text})
+    code = tmp_path / "train.py"
+    code.write_text("from unheard_of import HERE\n")
+    assert "einops" not in pin("unheard-of", "--code", str(code)).pins
+    code.write_text("from unheard_of import Thing\n")
+    assert ("einops" in pin("unheard-of", "--code", str(code)).pins) is is_met
+
+
+@pytest.mark.parametrize(
     ("head", "held"),
     [
         ("# Generated from PS.g4 by ANTLR 4.7.2\nimport antlr4\n", "<4.10"),
