@@ -125,8 +125,11 @@ def _named(run: TrainingRun, churn: Churn) -> int:
     It is full training's gradients, copies that are shifted or narrowed, and what a policy's writing leaves.
     """
     recipe, s = run.recipe, settings_of(run)
-    if recipe.loss == "kernel" and recipe.held:
-        return _copied(run)
+    if run.method == "full" and s.vector > s.weight == s.loaded:
+        # places that were narrow before a loader widened what is beside the matrices: of 14 runs one had two
+        return 2 * sum(outer_tensors(run.shape)) * s.loaded
+    if recipe.loss == "kernel" and recipe.held:  # of eight runs three took narrow logits more
+        return run.scored * run.shape.vocab * s.compute
     if recipe.loss == "full" and recipe.held > 1:  # shifted logits are a copy as well
         return churn.logits * (recipe.held - 1)
     if recipe.outer_fp32 and run.method != "full" and not run.expandable_segments:
@@ -142,18 +145,6 @@ def _named(run: TrainingRun, churn: Churn) -> int:
     compares = recipe.loss in ("logprobs", "softmax") and recipe.reference and not recipe.nll
     scores = compares or recipe.generates or run.task == "orpo"
     return int(max(churn.scores, churn.logits if recipe.generates else 0) * IDLE_SCORES) if scores else 0
-
-
-def _copied(run: TrainingRun) -> int:
-    """Bytes that lie idle where a kernel copies the logits beside those that a trainer names: the narrow ones
-    of a pass, or what both models were loaded as before full training widens what is beside their matrices.
-
-    Of eleven runs three took a narrow block more than their replay, and one what its loader left.
-    """
-    s = settings_of(run)
-    if run.method != "full":
-        return run.scored * run.shape.vocab * s.compute
-    return 2 * sum(outer_tensors(run.shape)) * s.loaded if s.vector > s.weight else 0
 
 
 def _between(run: TrainingRun, churn: Churn) -> int:

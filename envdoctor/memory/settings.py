@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from envdoctor.memory.layout import NAMES_ATTENTION
 from envdoctor.memory.methods import has_kernels, scaled_linears
 from envdoctor.memory.run import HEADS, TABLES, TrainingRun
@@ -112,6 +114,7 @@ def _quant(run: TrainingRun) -> str:
     return stored if run.method == "lora" else ""
 
 
+@lru_cache(maxsize=1024)
 def settings_of(run: TrainingRun) -> Settings:
     """Return the settings of a run."""
     liger = run.liger and run.shape.model_type in LIGER_TYPES
