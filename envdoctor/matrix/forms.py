@@ -100,6 +100,7 @@ NEEDLE = Form(
     "needle", "in lower case", lambda text: None if text and text == text.lower() else "not in lower case"
 )
 TEXT = Form("text", "words for people", lambda text: None if text.strip() else "empty")
+WORDS = Form("words", "more than a letter", lambda text: None if len(text.strip()) > 1 else "no words")
 BOUND = Form("bound", "PEP 440 clauses (`>=2,<3`), or `*` for any version", check_bound)
 VERSION = Form("version", "one PEP 440 version", _check_version)
 MINOR = Form("minor", "a minor version, `2.9`", _matching(r"\d+\.\d+", "no minor version"))
@@ -197,7 +198,7 @@ def _conditions(when: Mapping[str, str]) -> Iterator[Part]:
 
 
 def _placeholders(text: str) -> Iterator[Part]:
-    yield (), TEXT, text
+    yield (), WORDS, text
     for found in re.findall(_PLACEHOLDER, text):
         part, _, whole = found.partition("/")
         for key in (part, f"sym.{whole}") if whole else (part,):
@@ -235,10 +236,7 @@ CONDITIONS = Form(
     parts=_conditions,
 )
 TEMPLATE = Form(
-    "template",
-    "words with `{torch}`, `{gpu.cc}`, `{sym.lib}` to be filled in",
-    lambda text: None if len(text) != 1 else "one letter, no words",
-    parts=_placeholders,
+    "template", "words with `{torch}`, `{gpu.cc}`, `{sym.lib}` to be filled in", parts=_placeholders
 )
 PINS = Form("pins", "packages and the bounds that mend it", parts=_pins)
 CAPTURED = Form("captured", "a symptom's captures and what they must be", parts=_captured)
