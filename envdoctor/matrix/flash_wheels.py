@@ -14,6 +14,12 @@ def wheel_row(matrix: Matrix, version: Version) -> tables.FlashAttnWheelRow | No
     return next((row for row in matrix.rows(tables.FlashAttnWheelRow) if text in row.versions), None)
 
 
+def newest_row(matrix: Matrix) -> tables.FlashAttnWheelRow | None:
+    """Return the row of the newest release whose wheels are recorded; None where none is."""
+    rows = matrix.rows(tables.FlashAttnWheelRow)
+    return max(rows, key=lambda row: max(map(Version, row.versions)), default=None)
+
+
 def releases_for(
     matrix: Matrix,
     torch: Version,

@@ -201,7 +201,7 @@ def _raised(lines: Sequence[str]) -> Iterator[_Raised]:
             raised = _traceback(lines, index, line[:start].removesuffix(" ").removesuffix(" "), index)
         elif line.startswith(_EDITOR):
             raised = _in_editor(lines, index)
-        elif "-packages" in line and _frame(_bare(line, "")):
+        elif ("-packages" in line or ".py in " in line) and _frame(_bare(line, "")):
             raised = _traceback(lines, index, "", index)
         elif ": " in line and (match := _LOOSE.search(line) or _qualified(line)):
             raised = _loose(lines, index, match)

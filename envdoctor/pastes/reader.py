@@ -36,7 +36,15 @@ _PIN = "≡"
 """How `==` stands among the signs, where `=` is an assignment."""
 SIGNS: Mapping[str, tuple[str, ...]] = {
     "errors": (
-        *("traceback (most recent call last)", 'file "', "error:", "exception:", "interrupt:", "fault:"),
+        *(
+            "traceback (most recent call last)",
+            'file "',
+            ".py in ",
+            "error:",
+            "exception:",
+            "interrupt:",
+            "fault:",
+        ),
         *("failure:", "timeout:", "unsupported:", "outofmemory:"),
     ),
     "nvidia_smi_q": ("nvsmi log", "gpu "),

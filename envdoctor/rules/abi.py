@@ -23,8 +23,8 @@ from envdoctor.rules.view import View, explained, installed, quoted, symptoms, t
 from envdoctor.values import replace
 
 UNDEFINED = ("SYM-ABI-FLASH-ATTN", "SYM-ABI-VLLM", "SYM-UNDEFINED-SYMBOL", "SYM-MAC-SYMBOL")
-UNTOLD = ("SYM-UNDEFINED-BARE", "SYM-UNDEFINED-SAID")
-"""Lines that tell of a missing symbol and leave its name out."""
+UNTOLD = ("SYM-UNDEFINED-BARE", "SYM-UNDEFINED-SAID", "SYM-DLL-PROCEDURE")
+"""Lines that tell of a missing symbol, or of a DLL's missing procedure, and leave its name out."""
 _OWNED = {"SYM-ABI-FLASH-ATTN": "flash-attn", "SYM-ABI-VLLM": "vllm"}
 _ANY, _UNNAMED = "ABI-EXTENSION", "an extension"
 _BACKSLASH = chr(92)

@@ -13,7 +13,7 @@ from envdoctor.commands import commands, install_commands
 from envdoctor.facts import ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.snapshot import STACK
-from envdoctor.rules.calendar import is_recorded
+from envdoctor.rules.calendar import is_recorded, package_facts
 from envdoctor.rules.generations import asking_package
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.messages import message_of
@@ -43,6 +43,9 @@ _FOUND = re.compile(
     r"(?:is |are )?(?:currently |now )?installed)\b(?=[^\d]{0,48}\d{1,4}\.\d)"
 )
 """Where a message goes on with what is there."""
+_FOUND_FIRST = re.compile(
+    r"(?i)(?:found|got|detected|you have|installed|current)\b[^\d\n]{0,60}\d[\w.]{1,20}[^.;,\n]{0,40}[.;,]\s"
+)
 _THERE = re.compile(r"\bv?(\d{1,4}(?:\.\d{1,5}){1,3}(?:\.?(?:post|rc|dev|a|b)\d{1,8})?)")
 _NEEDS = re.compile(
     r"(?i)\b(?:requir(?:es?|ed|ing)|needs?|needed|must|please|install|upgrad\w{0,3}|updat\w{0,3}|should|use|"
@@ -101,6 +104,10 @@ _FORMS = tuple(
             "least",
         ),
         (rf"(?i)\b(?:requires?|needs?|expects?|only supports?) (?:the )?{_NAME}{_OF}{_VERSION}", "minor"),
+        (rf"(?i)\b(?:only )?versions? (?:>=?|{_LEAST}|later than) ?{_VERSION}", "least"),
+        (rf"(?i)\b(?:only )?versions? (?:<|below|before|(?:older|lower|earlier) than) ?{_VERSION}", "below"),
+        (rf"(?i)\b{_NAME}(?: version)? is (?:not new enough|too old|outdated)\b", "newer"),
+        (rf"(?i)\b{_NAME}(?: version)? is (?:not old enough|too new)\b", "older"),
     )
 )
 """How a bound is worded, the plainest first, and which one it is."""
@@ -125,6 +132,8 @@ def bound_finding(view: View, error: ErrorSeen) -> Finding | None:
         return None  # a person's words of a release that nothing tells
     if have is not None and version_satisfies(have, bound.specifier):
         return None
+    if have is None and _admits_all(view, bound):
+        return None
     shown = Evidence(bound.name, str(have), "the message" if bound.found else "the facts")
     pins = {bound.name: bound.specifier}
     return Finding(
@@ -143,6 +152,13 @@ def bound_finding(view: View, error: ErrorSeen) -> Finding | None:
     )
 
 
+def _admits_all(view: View, bound: Bound) -> bool:
+    """True for a bound that every release on record keeps: what it is about is not known here."""
+    package = package_facts(view, bound.name)
+    known = map(parse_version, package.versions[-1:]) if package else ()
+    return bound.specifier.startswith("<") and any(v and version_satisfies(v, bound.specifier) for v in known)
+
+
 def _way(bound: Bound, pins: dict[str, str]) -> Remedy:
     if bound.name == _PYTHON:
         version = bound.specifier.strip("<>=~!").partition(",")[0]
@@ -154,14 +170,14 @@ def bound_in(view: View, error: ErrorSeen) -> Bound | None:
     """Return the first bound of a package that the message of an error tells."""
     message = " ".join(message_of(error)[:LONGEST].split())
     asked, there = _split(message)
-    speaker = asking_package(view, error.frames[-1]) if error.frames else ""
+    speaker = _of_release(view, there) or (asking_package(view, error.frames[-1]) if error.frames else "")
     for pattern, kind in _FORMS:
         for match in pattern.finditer(asked):
             if kind == "range" and not _NEEDS.search(asked):
                 continue
             word = match.groupdict().get("name")
             name = _package(view, word, plain=kind != "range") if word else _only(view, asked, speaker)
-            if name and (specifier := _specifier(kind, match)):
+            if name and (specifier := _specifier(kind, match, _version(view, name))):
                 return Bound(name, specifier, _there(there))
     return None
 
@@ -172,6 +188,8 @@ def _version(view: View, name: str) -> Version | None:
 
 def _split(message: str) -> tuple[str, str]:
     """Return what a message asks for, and what it says is there."""
+    if first := _FOUND_FIRST.match(message):
+        return message[first.end() :], first[0]
     match = next((m for m in _FOUND.finditer(message) if m.start() > 8), None)
     return (message[: match.start()], message[match.start() :]) if match else (message, "")
 
@@ -195,13 +213,24 @@ def _package(view: View, word: str, plain: bool) -> str:
     return name or (other if other in STACK or is_recorded(view, other) else "")
 
 
+def _of_release(view: View, there: str) -> str:
+    """Return the only package that is told of in the release that a message finds; empty for none."""
+    found = _there(there)
+    told = [
+        name for name in view.facts.environment.distributions if found and view.version_text(name) == found
+    ]
+    return told[0] if len(told) == 1 else ""
+
+
 def _only(view: View, message: str, speaker: str) -> str:
     """Return whose release a bare number is: of the package that speaks, or of the only one that is named."""
     named = {_package(view, word, plain=True) for word in _WORD.findall(message)} - {""}
     return speaker or (named.pop() if len(named) == 1 else "")
 
 
-def _specifier(kind: str, match: re.Match[str]) -> str:
+def _specifier(kind: str, match: re.Match[str], have: Version | None) -> str:
+    if kind in ("newer", "older"):
+        return f"{'>' if kind == 'newer' else '<'}{have.public}" if have else ""
     if kind == "range":
         return specifier_in(_BARE_V.sub("", _BETWEEN.sub(",", match["range"].replace(" ", ""))))
     version = parse_version(match["version"])

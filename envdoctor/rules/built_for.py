@@ -42,13 +42,17 @@ def built_remedies(view: View, package: str, owner: str | None) -> Iterator[Reme
     """Yield the ways to a fitting pair: the torch of the package, the package of the torch, or both anew."""
     version, torch = view.version(package), view.version(TORCH)
     built = _built_for(view, package, version.public, owner) if version else None
-    if built and judge(view, TORCH, _minor(built.torch)).holds is not True:
-        yield _of_torch(f"Install the torch that {package} {version} was built for ({built.why}).", built)
-    if torch is not None and built is None:
+    apart = built if built and judge(view, TORCH, _minor(built.torch)).holds is not True else None
+    ways = []
+    if torch is not None and (built is None or apart):
         release = _release_for(view, package, torch, owner)
         if release and (version is None or release != version.public):
             text = f"Install the {package} that was built for torch {torch.public}."
-            yield Remedy(text, pip_install(f"{package}=={release}"), {package: f"=={release}"})
+            ways.append(Remedy(text, pip_install(f"{package}=={release}"), {package: f"=={release}"}))
+    if apart:
+        way = _of_torch(f"Install the torch that {package} {version} was built for ({apart.why}).", apart)
+        ways.insert(0 if apart.named else len(ways), way)
+    yield from ways
     if torch is None and version is None and owner:
         yield from _both_anew(view, owner)
 

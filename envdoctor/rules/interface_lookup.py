@@ -191,7 +191,7 @@ def _of_owners(view: View, wanted: Wanted) -> list[Missing]:
         for library in _candidates(view, wanted)
         if (record := load_record(view.matrix.folder, library)) and (missing := _of_owner(record, wanted))
     ]
-    if not any(view.distribution(missing.library) for missing in found):
+    if not any(view.distribution(m.library) and not is_contradicted(view, m) for m in found):
         found = list(_of_callers(view, wanted, alone=not found)) or found
     found = _originals(view, found) or list(_of_bases(view, wanted))
     found = found or list(_of_replaced(view, wanted)) or _of_unnamed(view, wanted)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Finding, Severity
+from envdoctor.matrix.flash_wheels import newest_row, torch_range
 from envdoctor.rules.abi import flash_attn_remedies, torch_of_wheels
 from envdoctor.rules.base import NO_LINE, Rule, Skip
 from envdoctor.rules.conditions import judge
@@ -32,6 +33,9 @@ def check_builds(view: View) -> Iterable[Finding]:
 
 def _newest_wheels(view: View, package: str) -> str:
     """Return the releases of torch that the newest release, which an installer takes, has wheels for."""
+    if package == "flash-attn":
+        row = newest_row(view.matrix)
+        return torch_range(row) if row else ""
     pairs = pairs_of(view.matrix, package)
     return pairs[-1].torch if pairs and pairs[-1].soft else ""
 

@@ -29,6 +29,11 @@ TOLD = [
         ">=2.1.0",
     ),
     ("TypeError: gradio 4.0 removed `enable_queue`; works with gradio<4", "gradio", "<4"),
+    (
+        "ImportError: this backend was made for use with peft, 0.15 or newer; install peft 0.15 or newer",
+        "peft",
+        ">=0.15",
+    ),
     ("SyntaxError: match statements need Python 3.10 or newer", "python", ">=3.10"),
     ("RuntimeError: the call was removed in vLLM v0.9.0", "vllm", "<0.9.0"),
 ]
@@ -48,6 +53,7 @@ def test_what_a_message_asks_of_a_package_is_pinned(line: str, package: str, bou
         "ValueError: max_seq_len must be at least 4.5 for this",
         "RuntimeError: Expected torch version >=2.1 but found 2.4.0",
         "AttributeError: `frobnicate` is deprecated and was removed in v0.9.0",
+        "NotImplementedError: it was removed in numpy 99.0",
         "OSError: [Errno 28] No space left on device; please use at least 4.5 GB",
     ],
 )

@@ -24,11 +24,6 @@ SAID = [
         "needs frobnix",
         "pip install frobnix",
     ),
-    (
-        "ImportError: this backend was made for use with peft, 0.15 or newer; install peft 0.15 or newer",
-        "written for peft >=0.15",
-        "peft>=0.15",
-    ),
     ("ValueError: Marlin kernels need sm_80 or newer", "compute capability 8.0", "another attention backend"),
     ("ValueError: The fused path is for Hopper only and needs Hopper", "kernels for Hopper", "a Hopper card"),
     ("RuntimeError: thing was not compiled with NCCL", "made without NCCL", "that has NCCL"),
