@@ -85,8 +85,10 @@ def parse_wishes(paste: Paste, errors: Sequence[ErrorSeen], met: Sequence[int]) 
     asks = titled and _ASKING.search(first) and fenced_lines(paste.lines).isdisjoint(met)
     listed = sum(1 for line in lines if _ASKED.match(line)) >= _LISTED
     solved = bool(_SOLVED.match(first))
+    logged = any(error.kind == "logged" for error in errors)  # a program's own question is no person's
     if listed or (
-        (wishes or asks or solved or _only_asks(paste.lines)) and not any(map(_is_printed, errors))
+        (wishes or asks or solved or (not logged and _only_asks(paste.lines)))
+        and not any(map(_is_printed, errors))
     ):
         yield Sighting("note", WISH)
     elif _QUESTION.match(first):

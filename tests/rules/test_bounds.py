@@ -71,6 +71,8 @@ def test_no_installer_is_asked_for_cuda() -> None:
     "text",
     [
         "INFO: a\nERROR 11-20 10:33:12 [core.py:123] File types should be identical.\nINFO: b\nINFO: c",
+        "[2025-11-20 10:33:12] ERROR [frob.engine] bitmask should be on CPU.",
+        "ERROR:frob:autograd did not finish. Did you make sure to call `before_forward` before it?",
         "E1120 10:33:12.345678 140 core.cpp:77] The schema should be a string.",
         "BadParameter: Either --body, --body-file or --attach is required.",
         "2025-11-20 10:33:12,345 - frob.core - ERROR - tensor should have shape [total, heads, dim]",
