@@ -33,6 +33,7 @@ CALLED = {
 _PYTHON = "python"
 _NAME = r"(?P<name>[A-Za-z][\w-]{1,38}[A-Za-z0-9](?: [Aa]ttention(?: ?2)?)?)"
 _OF = r"[`'\"]{0,2}(?:'s)? ?(?:package |library |module )?(?:version |release |ver\. ?|v\.? ?)?[`'\"(]{0,2}"
+_DOTTED = r"v?(?P<version>\d{1,4}(?:\.\d{1,5}){1,3})(?![\w.%-]*\w)"
 _VERSION = r"v?(?P<version>\d{1,4}(?:\.\d{1,5}){1,3}(?:\.?(?:post|rc|dev|a|b)\d{1,8})?|\d{1,3}(?![\w.%-]))"
 _RANGE = r"(?P<range>(?:[<>]=?|==|~=|!=) ?v?\d[\w.]{0,20}(?: ?,? ?(?:[<>]=?|==|~=|!=) ?v?\d[\w.]{0,20}){0,3})"
 _LEAST = r"(?:newer than(?: or equal to)?|(?:greater|higher|later) than or equal to|at least|from|above)"
@@ -44,8 +45,11 @@ _FOUND = re.compile(
 )
 """Where a message goes on with what is there."""
 _FOUND_FIRST = re.compile(
-    r"(?i)(?:found|got|detected|you have|installed|current)\b[^\d\n]{0,60}\d[\w.]{1,20}[^.;,\n]{0,40}[.;,]\s"
+    r"(?i)(?:found|got|detected|you have|your|installed|current)\b"
+    r"[^\d\n]{0,60}\d[\w.]{1,20}[^.;,\n]{0,40}[.;,]\s"
 )
+_OF_ONE = re.compile(r"(?i)\bversions?\b")
+"""What a message has that speaks of a release without the package's name beside the number."""
 _THERE = re.compile(r"\bv?(\d{1,4}(?:\.\d{1,5}){1,3}(?:\.?(?:post|rc|dev|a|b)\d{1,8})?)")
 _NEEDS = re.compile(
     r"(?i)\b(?:requir(?:es?|ed|ing)|needs?|needed|must|please|install|upgrad\w{0,3}|updat\w{0,3}|should|use|"
@@ -61,7 +65,7 @@ _FORMS = tuple(
         (rf"(?i)\b{_NAME}{_OF}{_RANGE}", "range"),
         (
             rf"(?i)\b{_NAME}{_OF}(?:must|should|needs? to|has to|have to) be (?:{_LEAST}|>=?)"
-            rf"(?: or equal to)? {_VERSION}",
+            rf"(?: or equal to)?(?: version)? {_VERSION}",
             "least",
         ),
         (
@@ -106,8 +110,17 @@ _FORMS = tuple(
         (rf"(?i)\b(?:requires?|needs?|expects?|only supports?) (?:the )?{_NAME}{_OF}{_VERSION}", "minor"),
         (rf"(?i)\b(?:only )?versions? (?:>=?|{_LEAST}|later than) ?{_VERSION}", "least"),
         (rf"(?i)\b(?:only )?versions? (?:<|below|before|(?:older|lower|earlier) than) ?{_VERSION}", "below"),
-        (rf"(?i)\b{_NAME}(?: version)? is (?:not new enough|too old|outdated)\b", "newer"),
-        (rf"(?i)\b{_NAME}(?: version)? is (?:not old enough|too new)\b", "older"),
+        (rf"(?i)\bminimum(?: required| supported)? version (?:of|for) {_NAME}{_OF}is:? {_VERSION}", "least"),
+        (rf"(?i)\bmaximum(?: required| supported)? version (?:of|for) {_NAME}{_OF}is:? {_VERSION}", "most"),
+        (rf"(?i)\b(?:supported|compatible|allowed|required) versions?(?: are| is)?:? {_RANGE}", "range"),
+        (rf"(?i)\bat least(?: version)? {_DOTTED}", "least"),
+        (rf"(?i)\bexpect(?:s|ed)?:? (?:version )?{_DOTTED}", "minor"),
+        (rf"(?i)\b(?:use|install) {_NAME}{_OF}{_VERSION}", "minor"),
+        (
+            rf"(?i)\b{_NAME}(?: version)?(?: v?\d[\d.]{{0,12}})? is (?:not new enough|too old|outdated)\b",
+            "newer",
+        ),
+        (rf"(?i)\b{_NAME}(?: version)?(?: v?\d[\d.]{{0,12}})? is (?:not old enough|too new)\b", "older"),
     )
 )
 """How a bound is worded, the plainest first, and which one it is."""
@@ -175,8 +188,13 @@ def bound_in(view: View, error: ErrorSeen) -> Bound | None:
         for match in pattern.finditer(asked):
             if kind == "range" and not _NEEDS.search(asked):
                 continue
-            word = match.groupdict().get("name")
-            name = _package(view, word, plain=kind != "range") if word else _only(view, asked, speaker)
+            if "name" in pattern.groupindex:
+                word = match["name"]
+                name = _package(view, word, plain=kind != "range") if word else _only(view, asked, speaker)
+            else:
+                name = _of_release(view, there) or (
+                    _only(view, message, "") if _OF_ONE.search(message) else ""
+                )
             if name and (specifier := _specifier(kind, match, _version(view, name))):
                 return Bound(name, specifier, _there(there))
     return None

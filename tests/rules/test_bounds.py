@@ -36,6 +36,15 @@ TOLD = [
     ),
     ("SyntaxError: match statements need Python 3.10 or newer", "python", ">=3.10"),
     ("RuntimeError: the call was removed in vLLM v0.9.0", "vllm", "<0.9.0"),
+    (
+        "ImportError: the minimum required version of bitsandbytes is 0.43.1, found 0.41.3",
+        "bitsandbytes",
+        ">=0.43.1",
+    ),
+    ("AssertionError: Your version of peft is 0.5.0, but at least 0.6 is needed.", "peft", ">=0.6"),
+    ("RuntimeError: Triton version 3.0.0 is incompatible. Expected 3.1.0", "triton", "==3.1.*"),
+    ("ImportError: trl.GRPOTrainer is absent; trl must be at least version 0.14.0", "trl", ">=0.14.0"),
+    ("RuntimeError: Numpy 2.x is not supported by this release, use numpy 1.26", "numpy", "==1.26.*"),
 ]
 
 
@@ -50,6 +59,8 @@ def test_what_a_message_asks_of_a_package_is_pinned(line: str, package: str, bou
 @pytest.mark.parametrize(
     "line",
     [
+        "ValueError: num_workers must be at least 1.5 times the count of versions, torch says",
+        "RuntimeError: Expected 3.14 but got 2.71 in torch's loss",
         "ValueError: max_seq_len must be at least 4.5 for this",
         "RuntimeError: Expected torch version >=2.1 but found 2.4.0",
         "AttributeError: `frobnicate` is deprecated and was removed in v0.9.0",
