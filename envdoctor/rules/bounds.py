@@ -33,7 +33,7 @@ CALLED = {
 _PYTHON = "python"
 _NAME = r"(?P<name>[A-Za-z][\w-]{1,38}[A-Za-z0-9](?: [Aa]ttention(?: ?2)?)?)"
 _OF = r"[`'\"]{0,2}(?:'s)? ?(?:package |library |module )?(?:version |release |ver\. ?|v\.? ?)?[`'\"(]{0,2}"
-_DOTTED = r"v?(?P<version>\d{1,4}(?:\.\d{1,5}){1,3})(?![\w.%-]*\w)"
+_DOTTED = r"v?(?P<version>\d{1,4}(?:\.\d{1,5}){1,3})(?![\w.%-]*\w|\s?(?:times|%|[KMGT]i?B\b|sec|of\b))"
 _VERSION = r"v?(?P<version>\d{1,4}(?:\.\d{1,5}){1,3}(?:\.?(?:post|rc|dev|a|b)\d{1,8})?|\d{1,3}(?![\w.%-]))"
 _RANGE = r"(?P<range>(?:[<>]=?|==|~=|!=) ?v?\d[\w.]{0,20}(?: ?,? ?(?:[<>]=?|==|~=|!=) ?v?\d[\w.]{0,20}){0,3})"
 _LEAST = r"(?:newer than(?: or equal to)?|(?:greater|higher|later) than or equal to|at least|from|above)"
