@@ -208,8 +208,8 @@ class Explained:
         apart = bool(self._undeclared_of(name)) and not brought
         index = self._index if name == TORCH or name in self._same else None
         labelled = name == TORCH or self.goal.context.target.platform.arch != "aarch64"
-        built_with = seen_by_build(self.goal.context.matrix, node.package, node.places[bit])
-        return Pin(name, node.version(bit), index, tuple(reasons), apart, labelled, built_with)
+        seen = seen_by_build(node.context, node.package, node.places[bit])
+        return Pin(name, node.version(bit), index, tuple(reasons), apart, labelled, seen)
 
     @cached_property
     def _index(self) -> str | None:
