@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 LEVELS, MOST = 60, 4_000
 """How far imports are followed, and to how many modules in all."""
-_SHARED = frozenset(("google", "nvidia", "azure", "backports", "sphinxcontrib", "zope", "ruamel"))
-"""Folders that many distributions put modules into."""
 
 
 class Import(NamedTuple):
@@ -84,6 +82,7 @@ class Walk:
     _providers: dict[str, str] = field(default_factory=dict)
     _recorded: frozenset[str] = frozenset()
     _generated: tuple[tables.GeneratedRow, ...] = ()
+    _shared: frozenset[str] = frozenset()
     _tops: dict[str, str] = field(default_factory=dict)
     _searched: set[str] = field(default_factory=set)
     """The packages of which it is known what they bring."""
@@ -95,6 +94,8 @@ class Walk:
         self._providers |= {row.module: row.distribution for row in rows if row.distribution in self.pinned}
         self._recorded = frozenset(recorded_libraries(self.matrix.folder))
         self._generated = tuple(self.matrix.rows(tables.GeneratedRow))
+        shared = self.matrix.rows(tables.SharedFolderRow)
+        self._shared = frozenset(name for row in shared for name in row.names)
 
     def lacks(self, imports: Iterable[Import]) -> list[Lack]:
         """Return what fails, each path once, in the order in which it is met."""
@@ -183,7 +184,7 @@ class Walk:
 
     def _is_absent(self, one: Import, root: str) -> bool:
         """True for what a package imports that it neither has itself nor carries a copy of."""
-        if one.used or not one.owner or root in _SHARED or self.is_standard(root):
+        if one.used or not one.owner or root in self._shared or self.is_standard(root):
             return False
         release = self.reader.release(one.owner, self.pinned[one.owner])
         ends = (f"/{root}/__init__.py", f"/{root}.py")
@@ -323,7 +324,7 @@ class Walk:
 
         It is looked for among what the owner requires, and among all others where it is not there.
         """
-        if root in _SHARED:
+        if root in self._shared:
             return ""
         for names in (self.near(owner), self.pinned if owner else ()):
             fresh = [name for name in names if name in self.pinned and name not in self._searched]

@@ -36,7 +36,8 @@ SUBJECTS = {
     "ProgramRow SayingRow KeyRow FrameworkRow PackageNameRow ArchitectureRow GpuRow",
     "memory": "MemoryRow TrainerRow OptimizerRow ModelRow TextPartRow TowerRow SeeingModelRow SpeedRow "
     "StaticShareRow ScaledRow",
-    "names": "AttributeRow CalledRow GeneratedRow ImportNameRow OwnModuleRow RenameRow SubmoduleRow TakenRow",
+    "names": "AttributeRow CalledRow GeneratedRow ImportNameRow OwnModuleRow RenameRow SharedFolderRow "
+    "SubmoduleRow TakenRow",
     "packages": "PackageRow StackRoleRow PackageTraitRow",
     "secrets": "SecretFormatRow SecretWordRow",
     "settings": "SettingRow RenamedRow",

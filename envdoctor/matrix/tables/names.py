@@ -76,6 +76,16 @@ class GeneratedRow(Row):
 
 
 @fact
+class SharedFolderRow(Row):
+    """Folders that many distributions put modules into: that one is there tells nothing of another's."""
+
+    KIND: ClassVar = "shared_folder"
+
+    names: tuple[str, ...]
+    """As they are imported."""
+
+
+@fact
 class CalledRow(Row):
     """How what a library makes is called in code where nothing else tells whose it is."""
 
