@@ -14,7 +14,7 @@ from envdoctor.matrix.snapshot import SDIST, Package, Snapshot
 from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.matrix.tables.extensions import FlashAttnWheelRow
 from envdoctor.solve.overrides import overridden
-from envdoctor.solve.ready_wheels import FLASH_ATTN, fits, rows_for, versions_of
+from envdoctor.solve.ready_wheels import FLASH_ATTN, fits, rows_for, seen_by_build, versions_of
 from envdoctor.solve.requests import Request
 from envdoctor.solve.variants import Build, builds_of, driver_allows
 from envdoctor.solve.versions import clauses, satisfies, spec_mask
@@ -283,6 +283,11 @@ class Node:
         yield from self._constraint_bans()
         if self.context.target.judges_hardware:
             yield from self._hardware_bans()
+
+    def seen_by_build(self, bit: int) -> tuple[str, ...] | None:
+        """Return what a candidate's build must see beyond what it asks for; None for one with a wheel."""
+        context = self.context
+        return seen_by_build(context.matrix, self.package, self.places[bit], context.options.allow_source)
 
     def admits(self, spec: str) -> int:
         """Return the candidates that a specifier admits; the local label of an exact one names a build."""

@@ -6,8 +6,6 @@ installation takes an hour, and a CUDA toolkit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from packaging.version import Version
 
 from envdoctor.facts import CudaVersion
@@ -15,9 +13,6 @@ from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.flash_wheels import installs, is_for
 from envdoctor.matrix.snapshot import Package
 from envdoctor.target.resolve import Target
-
-if TYPE_CHECKING:
-    from envdoctor.solve.nodes import Context
 
 FLASH_ATTN = "flash-attn"
 
@@ -42,13 +37,13 @@ def fits(row: tables.FlashAttnWheelRow, torch: str, cuda: CudaVersion | None) ->
     return is_for(row, Version(torch)) and (cuda is None or str(cuda.major) in majors)
 
 
-def seen_by_build(context: Context, package: Package, place: int) -> tuple[str, ...] | None:
+def seen_by_build(matrix: Matrix, package: Package, place: int, sources: bool) -> tuple[str, ...] | None:
     """Return what a release's build is known to need beyond what it asks for; None for one with a wheel.
 
-    Of torch that is the one that it shall run with. Where no sources are allowed, but ready wheels take the
+    Of torch that is the one that it shall run with. Where no `sources` are allowed, but ready wheels take the
     place of a build, others have one.
     """
-    on_torch = any(row.package == package.name for row in context.matrix.rows(tables.TorchBuildRow))
-    if not (on_torch or context.options.allow_source) or package.has_wheel(package.set_of(place)):
+    on_torch = any(row.package == package.name for row in matrix.rows(tables.TorchBuildRow))
+    if not (on_torch or sources) or package.has_wheel(package.set_of(place)):
         return None
     return ("torch",) if on_torch else ()

@@ -12,7 +12,6 @@ from envdoctor.matrix.tables.conditions import ConditionRow
 from envdoctor.solve.goal import Goal, Picks
 from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.problem import Nogood, bits_of
-from envdoctor.solve.ready_wheels import seen_by_build
 from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import conditions_of, nogoods
 from envdoctor.solve.undeclared import Undeclared, undeclared
@@ -208,7 +207,7 @@ class Explained:
         apart = bool(self._undeclared_of(name)) and not brought
         index = self._index if name == TORCH or name in self._same else None
         labelled = name == TORCH or self.goal.context.target.platform.arch != "aarch64"
-        seen = seen_by_build(node.context, node.package, node.places[bit])
+        seen = node.seen_by_build(bit)
         return Pin(name, node.version(bit), index, tuple(reasons), apart, labelled, seen)
 
     @cached_property
