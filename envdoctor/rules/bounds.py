@@ -59,7 +59,7 @@ _NEEDS = re.compile(
 _WORD = re.compile(r"[A-Za-z][\w-]{2,40}")
 _BETWEEN = re.compile(r"(?<=[\w.]),?(?=[<>=~!])")
 _BARE_V = re.compile(r"(?<=[<>=])v(?=\d)")
-_FORMS = tuple(
+FORMS = tuple(
     (re.compile(pattern), bound)
     for pattern, bound in (
         (rf"(?i)\b{_NAME}{_OF}{_RANGE}", "range"),
@@ -184,7 +184,7 @@ def bound_in(view: View, error: ErrorSeen) -> Bound | None:
     message = " ".join(message_of(error)[:LONGEST].split())
     asked, there = _split(message)
     speaker = _of_release(view, there) or (asking_package(view, error.frames[-1]) if error.frames else "")
-    for pattern, kind in _FORMS:
+    for pattern, kind in FORMS:
         for match in pattern.finditer(asked):
             if kind == "range" and not _NEEDS.search(asked):
                 continue

@@ -16,6 +16,7 @@ from envdoctor.cli import main
 from envdoctor.findings import Evidence
 from envdoctor.patterns import row_pattern
 from envdoctor.report.places import find_place
+from envdoctor.rules.bounds import FORMS as BOUNDS
 
 PUT_TOGETHER = {
     "envdoctor/bundling/labels.py": "words and values of rows, collected as rows",
@@ -30,6 +31,7 @@ PUT_TOGETHER = {
     "envdoctor/patterns.py": "rows of the matrix, collected as rows",
     "envdoctor/pastes/console.py": "escaped texts and bounded values, and once what is not known",
     "envdoctor/probes/builds.py": "a name before BUILDS",
+    "envdoctor/rules/bounds.py": "names, versions and ranges between words: each is an example here",
     "envdoctor/probes/host.py": "a field at the start of a line of /proc/meminfo",
     "envdoctor/probes/libraries.py": "a library's escaped name",
     "envdoctor/probes/nvidia_smi.py": "two patterns of digits",
@@ -47,6 +49,7 @@ PUT_TOGETHER = {
 }
 """Where a pattern is put together as it runs, and why that is known to be linear; examples follow."""
 EXAMPLES = [
+    *(Collected("bounds", form.pattern, form.flags & ~re.UNICODE, False) for form, _ in BOUNDS),
     Collected(
         "console", r"torch:\s{1,8}['\"]?(\d[\w.+]{0,40})['\"]?\s{1,8}[^\n]{1,80}?\s{1,8}(True|False)", 0, True
     ),

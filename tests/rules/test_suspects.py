@@ -79,7 +79,7 @@ def test_a_name_that_all_releases_of_the_last_years_have_dates_nothing() -> None
     ("text", "identity", "said"),
     [
         (
-            "deepspeed==0.16.5\nAttributeError: 'Linear' object has no attribute 'ds_grads_remaining'",
+            "deepspeed==0.16.5\nAttributeError: 'Linear' object has no attribute 'ds_parts_left'",
             "RELEASE-SUSPECTED",
             "deepspeed 0.16.5 fails in its own code",
         ),
