@@ -208,12 +208,12 @@ def _of_unnamed(view: View, wanted: Wanted) -> list[Missing]:
     """Return whose methods of a bare name (`__init__`) take the argument in other releases than these."""
     if wanted.lack is not Lack.KEYWORD or "." in wanted.owner:
         return []
-    method = wanted.owner or "__init__"
-    taking = libraries_taking(view.matrix.folder, method, wanted.name)
-    others = sorted({*recorded_libraries(view.matrix.folder)}.difference(STACK))  # not in that index
-    listed = [library for library in (*taking, *others) if view.distribution(library)]
+    method, others = wanted.owner or "__init__", {*recorded_libraries(view.matrix.folder)}.difference(STACK)
+    taking = libraries_taking(view.matrix.folder, method, wanted.name)  # of what is no other
+    listed = [library for library in taking if view.distribution(library)]
+    listed = listed or [n for n in taking if view.installed(n) is not False]
     found = []
-    for library in listed or [n for n in taking if view.installed(n) is not False]:
+    for library in (*listed, *sorted(filter(view.distribution, others))):
         record, version = load_record(view.matrix.folder, library), view.version(library)
         told = holding(record.keywords, wanted.name) if record else {}
         owners = {owner: spans for owner, spans in told.items() if owner.split(".")[-1] == method}
