@@ -26,7 +26,7 @@ from envdoctor.rules.asking_side import (
     who_asks_in_words,
 )
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.calendar import package_facts
+from envdoctor.rules.calendar import package_facts, place_of
 from envdoctor.rules.generations import asking_package, renames_of
 from envdoctor.rules.interface_lookup import (
     Missing,
@@ -42,6 +42,8 @@ from envdoctor.values import replace
 
 _LOADED = re.compile(r"\(((?:\.{0,2}/|[A-Za-z]:\\)[^()\n]{2,300}\.py)\)")
 _INSTALLED = re.compile(r"(?:site|dist)-packages|[/\\]lib[/\\]python3")
+_IN_USE = 4 * 365
+"""Days for which a release is still met in environments."""
 
 
 def check_missing_interface(view: View) -> Iterable[Finding]:
@@ -280,6 +282,16 @@ def _reinstalled(library: str, module: str) -> Remedy:
     )
 
 
+def _since_read(view: View, missing: Missing) -> Iterator[Remedy]:
+    """Offer the releases that were read, where one from before them may still be what is installed."""
+    package, first = package_facts(view, missing.library), missing.record.versions[0]
+    place = place_of(package, first) if package else None
+    if package and place and package.days[-1] - package.days[place] <= _IN_USE:
+        pins = {missing.library: f">={first}"}
+        text = f"Or what is installed is older than {first}, the first release that was read: upgrade it."
+        yield Remedy(text, (*commands("pip show {}", missing.library), *install_commands(pins)), pins)
+
+
 def _hidden_finding(view: View, missing: Missing) -> Finding:
     """Every release has what the failing process missed: what it imported is another thing of that name."""
     library, module = missing.library, (missing.module or missing.record.root).partition(".")[0]
@@ -305,6 +317,7 @@ def _hidden_finding(view: View, missing: Missing) -> Finding:
                 " __pycache__), or start from another folder.",
                 commands("python -c {}", f"import {module}; print({module}.__file__, {module}.__path__)"),
             ),
+            *_since_read(view, missing),
             *([] if apart else [_reinstalled(library, module)]),
         ),
         certainty=Certainty.LIKELY if told else Certainty.UNCERTAIN,
