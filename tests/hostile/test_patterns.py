@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
 from functools import cache
 
@@ -106,6 +107,10 @@ def test_rows_look_around_nowhere():
     ]
 
 
+ATTACKS = int(os.environ.get("ENVDOCTOR_ATTACKS", "3"))
+"""How many ways each pattern is attacked; more are tried where a pattern is new."""
+
+
 @pytest.fixture(scope="module")
 def one() -> float:
     return unit()
@@ -116,7 +121,7 @@ def test_no_attack_costs_more_than_linear_time(share, one):
     gc.disable()
     try:
         for collected in [*patterns(), *EXAMPLES][share::8]:
-            tried = attacks(collected.pattern, collected.flags, 5) or [Attack("", "a", "")]
+            tried = attacks(collected.pattern, collected.flags, ATTACKS) or [Attack("", "a", "")]
             cost, attack = worst(collected, tried, one)
             if cost.growth > FACTOR:  # a machine's pause grows once, a pattern's cost each time
                 again = [worst(collected, [attack], one)[0] for _ in range(3)]

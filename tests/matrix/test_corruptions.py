@@ -30,7 +30,7 @@ from envdoctor.matrix.sources import (
 )
 
 FOLDER = Path(find_folder())
-COUNT = int(os.environ.get("ENVDOCTOR_CORRUPTIONS", "100"))
+COUNT = int(os.environ.get("ENVDOCTOR_CORRUPTIONS", "60"))
 BOUNDS = (">=2,,", "=>2", ">=2.x.y", ">>=2", "2>=", ">= ", "<2 3", "~2", ">=2;<3")
 BOUNDED = {"bound", "presence", "capability bound", "number bound"}
 MISTAKES = ("key", "type", "bound", "package", "symptom", "setting", "capability")
