@@ -101,11 +101,9 @@ def _compared(test: ast.Compare) -> tuple[str, str]:
 
 def _of_python(sign: str, told: ast.Tuple, minor: bool) -> tuple[str, str]:
     parts = [one.value for one in told.elts if isinstance(one, ast.Constant) and isinstance(one.value, int)]
+    # Whole, version_info has five parts: it equals no pair, and lies above each that it begins with.
     if len(parts) != len(told.elts) or (sign in ("==", "!=", "<=", ">") and not minor):
-        return (
-            "",
-            "",
-        )  # version_info has five parts: it equals no pair, and lies above each that it begins with
+        return "", ""
     name = "python_version" if len(parts) == 2 else "python_full_version"
     return _both(name, sign, ".".join(map(str, parts)))
 

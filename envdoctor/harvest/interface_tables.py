@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from envdoctor.harvest.interfaces import UNLISTED, Interface
-from envdoctor.matrix.interface_ranges import places_of, spans_of
+from envdoctor.matrix.interface_ranges import joined, places_of, spans_of
 from envdoctor.matrix.interface_records import ancestors
 
 
@@ -110,7 +110,7 @@ def _own_anyway(
     for owner in keywords.keys() - kept.keys():
         holder, _, method = owner.rpartition(".")
         if holder and any(f"{base}.{method}" in kept for base in ancestors(bases, holder)):
-            found[owner] = {"": spans_of(places_of(span for one in keywords[owner].values() for span in one))}
+            found[owner] = {"": joined(keywords[owner].values())}
     return found
 
 

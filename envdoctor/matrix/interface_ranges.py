@@ -23,6 +23,11 @@ def spans_of(places: Iterable[int]) -> list[list[int]]:
     return spans
 
 
+def joined(all_spans: Iterable[Iterable[Sequence[int]]]) -> list[list[int]]:
+    """Return the places that lie in any of several lists of spans, as spans."""
+    return spans_of(places_of(span for spans in all_spans for span in spans))
+
+
 def specifier_of(versions: list[str], spans: list[list[int]], near: str | None = None) -> str:
     """Return the PEP 440 specifier of the span nearest to the version `near` (else of the longest).
 

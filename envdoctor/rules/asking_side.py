@@ -33,7 +33,6 @@ from envdoctor.rules.ranges import parse_version, version_satisfies
 from envdoctor.rules.rows import already_met
 from envdoctor.rules.view import View
 
-TORCH = "torch"
 _NEAR = 300
 """Days within which an older release stands in for a newer one without much else having changed."""
 _NAMED = 3
@@ -298,21 +297,20 @@ def brought_with_torch(view: View, missing: Missing) -> Iterator[Remedy]:
 
     What torch requires by one number (its Triton) does not move alone.
     """
-    torch, brought = package_facts(view, TORCH), package_facts(view, missing.library)
-    if missing.library == TORCH or not torch or not brought:
+    torch, brought = package_facts(view, "torch"), package_facts(view, missing.library)
+    if missing.library == "torch" or not torch or not brought:
         return
     asked = [(version, _exactly(torch, place, brought)) for place, version in enumerate(torch.versions)]
     bringing = [(version, one) for version, one in asked if one and not Version(version).is_prerelease]
-    inside = [
-        i for i, (_, one) in enumerate(bringing) if version_satisfies(one, specifier_for(view, missing))
-    ]
-    here = view.distribution(TORCH)
+    having = specifier_for(view, missing)
+    inside = [i for i, (_, one) in enumerate(bringing) if version_satisfies(one, having)]
+    here = view.distribution("torch")
     told = f"{here.told}." if here and here.told else "none"
     if not inside or any(f"{bringing[i][0]}.".startswith(told) for i in inside):
         return
     lower = f">={bringing[inside[0]][0]}" if inside[0] else ""
     upper = f"<{bringing[inside[-1] + 1][0]}" if inside[-1] + 1 < len(bringing) else ""
-    pins = {TORCH: ",".join(filter(None, (lower, upper)))}
+    pins = {"torch": ",".join(filter(None, (lower, upper)))}
     text = (
         f"{missing.library} comes with torch, which asks for one release of it: take a torch that brings it."
     )

@@ -24,12 +24,6 @@ from envdoctor.values import dataclass, replace
 ID = "BOUND-TOLD"
 LONGEST = 800
 """Characters of a message that are read."""
-CALLED = {
-    **{"pytorch": "torch", "flash-attention": "flash-attn", "flash attention": "flash-attn"},
-    **{"flashattention": "flash-attn", "flash attention 2": "flash-attn", "flashattention2": "flash-attn"},
-    **{"huggingface transformers": "transformers", "hf transformers": "transformers"},
-}
-"""What messages call a distribution."""
 _PYTHON = "python"
 _NAME = r"(?P<name>[A-Za-z][\w-]{1,38}[A-Za-z0-9](?: [Aa]ttention(?: ?2)?)?)"
 _OF = r"[`'\"]{0,2}(?:'s)? ?(?:package |library |module )?(?:version |release |ver\. ?|v\.? ?)?[`'\"(]{0,2}"
@@ -226,7 +220,7 @@ def _package(view: View, word: str, plain: bool) -> str:
     told = " ".join(word.lower().split())
     if told == _PYTHON:
         return _PYTHON
-    name = CALLED.get(told) or view.matrix.lexicon.packages.find(told) or ""
+    name = view.matrix.lexicon.packages.find(told) or ""
     other = "" if name or plain else distribution_of(view.matrix, told.replace("-", "_"))
     return name or (other if other in STACK or is_recorded(view, other) else "")
 

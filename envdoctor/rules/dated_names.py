@@ -8,7 +8,7 @@ from envdoctor import lazy_re as re
 from envdoctor.commands import install_commands
 from envdoctor.facts import ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.matrix.interface_ranges import places_of, spans_of, specifier_of
+from envdoctor.matrix.interface_ranges import joined, specifier_of
 from envdoctor.matrix.interface_records import Record, Spans, libraries_with, load_record
 from envdoctor.matrix.late_tables import holding
 from envdoctor.rules.calendar import day_of
@@ -86,8 +86,7 @@ def _of(view: View, error: ErrorSeen, name: str, library: str) -> _Dated | None:
     record = load_record(view.matrix.folder, library) if _may_be(view, error, library) else None
     if record is None:
         return None
-    told = holding(record.names, name).values()
-    spans = spans_of(places_of(span for some in told for span in some))
+    spans = joined(holding(record.names, name).values())
     version = view.version(library)
     if not spans or _is_old(view, record, spans) or (version and not record.has(spans, version)):
         return None

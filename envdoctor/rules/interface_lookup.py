@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.matrix import Matrix, tables
-from envdoctor.matrix.interface_ranges import places_of, spans_of, specifier_of
+from envdoctor.matrix.interface_ranges import joined, specifier_of
 from envdoctor.matrix.interface_records import (
     Record,
     Spans,
@@ -330,7 +330,7 @@ def _of_replaced(view: View, wanted: Wanted) -> Iterator[Missing]:
 def _not_taking(record: Record, method: str, argument: str) -> Spans:
     """Return the releases in which no method of that name takes an argument; none where never one does."""
     taken = holding(record.keywords, argument).items()
-    return _without(record, _joined(spans for name, spans in taken if name.endswith(f".{method}")))
+    return _without(record, joined(spans for name, spans in taken if name.endswith(f".{method}")))
 
 
 def _handing_less(record: Record, method: str, wanted: Wanted) -> Spans:
@@ -341,9 +341,9 @@ def _handing_less(record: Record, method: str, wanted: Wanted) -> Spans:
         if name.endswith(f".{method}") and _BASE.fullmatch(name.partition(".")[0])
     ]
     if wanted.lack is Lack.KEYWORD:
-        return _without(record, _joined(entries.get(wanted.name, ()) for entries in told))
+        return _without(record, joined(entries.get(wanted.name, ()) for entries in told))
     most = wanted.count - 1
-    return _joined(spans for entries in told for name, spans in entries.items() if _most(name) < most)
+    return joined(spans for entries in told for name, spans in entries.items() if _most(name) < most)
 
 
 def _base_handed_less(record: Record, class_: str, wanted: Wanted) -> Spans:
@@ -376,7 +376,7 @@ def _of_patched(view: View, wanted: Wanted) -> Iterator[Missing]:
 def _fewer(record: Record, method: str, given: int) -> Spans:
     """Return the releases in which a library's own method of that name takes fewer arguments than given."""
     told = [record.keywords[name] for name in record.keywords if name.endswith(f".{method}")]
-    return _joined(spans for entries in told for entry, spans in entries.items() if _most(entry) < given)
+    return joined(spans for entries in told for entry, spans in entries.items() if _most(entry) < given)
 
 
 def _of_kin(view: View, wanted: Wanted) -> Iterator[Missing]:
@@ -414,12 +414,7 @@ def kin_of(class_: str) -> list[str]:
 def _base_spans(record: Record, member: str) -> Spans:
     """Return the releases whose classes that others derive from have a member with a name of its own."""
     told = holding(record.members, member) if len(member) >= DISTINCT else {}
-    return _joined(spans for name, spans in told.items() if _BASE.fullmatch(name))
-
-
-def _joined(all_spans: Iterable[Spans]) -> Spans:
-    """Return the releases that lie in any of the spans, as spans."""
-    return spans_of(places_of(span for spans in all_spans for span in spans))
+    return joined(spans for name, spans in told.items() if _BASE.fullmatch(name))
 
 
 _PATCHED = ("Trainer", "PreTrainedModel", "GenerationMixin", "Accelerator")

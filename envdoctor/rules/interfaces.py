@@ -11,7 +11,7 @@ from envdoctor.commands import commands, install_commands
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_homes import home_of
 from envdoctor.matrix.interface_ranges import places_of, specifier_of
-from envdoctor.matrix.interface_records import Spans
+from envdoctor.matrix.interface_records import Record, Spans
 from envdoctor.rules.asked import Lack, wanted_of
 from envdoctor.rules.asking_side import (
     asks_itself,
@@ -112,16 +112,14 @@ def _finding(view: View, missing: Missing) -> Finding:
     if mixed and (overridden := overridden_method(missing)):
         return override_finding(view, missing, overridden)
     library, specifier = missing.library, specifier_for(view, missing)
-    installed = view.version_text(library)
+    installed, named = view.version_text(library), view.named(library)
     distribution = view.distribution(library)
-    pins = {view.named(library): specifier}
+    pins = {named: specifier}
     older = _older_range(missing, specifier)
     shown = (Evidence(library, installed, distribution.source),) if installed and distribution else ()
     renamed, own = tuple(_renamed(view, missing)), is_own_code(view, missing)
     turned = Remedy(
-        f"{turn_to(view, missing)} {view.named(library)} to a release that has it.",
-        install_commands(pins),
-        pins,
+        f"{turn_to(view, missing)} {named} to a release that has it.", install_commands(pins), pins
     )
     brought = list(brought_with_torch(view, missing))
     others = [*brought, *other_side(view, missing)]
@@ -132,7 +130,7 @@ def _finding(view: View, missing: Missing) -> Finding:
         id="INTERFACE-MISSING",
         severity=Severity.ERROR,
         summary=f"{missing.what}: only {library} {_having(missing, specifier)} it; {_here(view, missing)}"
-        f"{_misfit(view, missing)}",
+        f"{_misfit(view, missing, elsewhere)}",
         cause=f"{_history(missing, specifier)} {who_asks_in_words(view, missing)}",
         evidence=(*shown, Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source)),
         remedies=(
@@ -157,13 +155,16 @@ def _finding(view: View, missing: Missing) -> Finding:
     )
 
 
-def _misfit(view: View, missing: Missing) -> str:
-    """Say which package asks, and that its release and the library's are of different times."""
+def _misfit(view: View, missing: Missing, elsewhere: Record | None) -> str:
+    """Say which package asks, and that its release and the library's are of different times.
+
+    `elsewhere` is that package where another copy of it asked than the one that is told.
+    """
     asker = asking_package(view, missing.wanted.asker)
     if not asker or asker == missing.library:
         return ""
     told = " ".join(filter(None, (asker, view.version_text(asker))))
-    if older_asker(view, missing):
+    if elsewhere:
         return f" ({told} does not ask for it: another copy of {asker} ran, or an older one before it)"
     side = "new" if turn_to(view, missing) == "Upgrade" else "old"
     return f" ({told}, which asks for it, is too {side} for it: incompatible versions)"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from envdoctor.commands import commands, install_commands
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
-from envdoctor.matrix.interface_ranges import places_of, spans_of
+from envdoctor.matrix.interface_ranges import joined
 from envdoctor.matrix.interface_records import Record, libraries_with, load_record
 from envdoctor.matrix.late_tables import holding
 from envdoctor.rules.asked import Lack, Wanted, wanted_of
@@ -52,8 +52,7 @@ def _is_strange(view: View, wanted: Wanted, library: str, since: str) -> bool:
 
 def _since(view: View, record: Record, wanted: Wanted) -> int:
     """Return the place of the release that brought the class; 0 where it tells nothing."""
-    told = holding(record.names, wanted.owner).values()
-    spans = spans_of(places_of(span for some in told for span in some))
+    spans = joined(holding(record.names, wanted.owner).values())
     if not spans or spans[0][0] == 0 or wanted.name in record.members.get(wanted.owner, {}):
         return 0
     version = view.version(record.library)

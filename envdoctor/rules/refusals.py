@@ -19,8 +19,6 @@ from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
 from envdoctor.values import replace
 
-_CALLED = {"pytorch": "torch", "flash-attention": "flash-attn", "flash attention": "flash-attn"}
-"""What messages call a distribution."""
 _NO_PACKAGE = frozenset({"cuda", "cuda-toolkit", "nvcc", "cudnn", "gcc", "driver", "nvidia-driver"})
 """What messages call so and no installer of Python packages brings."""
 _CUT = re.compile(r"[<>=!~,]\s{0,4}$")
@@ -45,7 +43,7 @@ def check_refusals(view: View) -> Iterable[Finding]:
         raise Skip("no library refused another's version")
     for symptom in {s.captured["name"].lower(): s for s in reversed(seen)}.values():
         told = symptom.captured["name"].lower()
-        name = distribution_of(view.matrix, _CALLED.get(told, told))
+        name = distribution_of(view.matrix, view.matrix.lexicon.packages.find(told) or told)
         have = parse_version(symptom.captured.get("found", "")) or view.version(name)
         if have is None or not _is_taken(have, _specifier(symptom)):
             yield _refusal(view, name, str(have) if have else None, symptom)

@@ -50,7 +50,7 @@ _FAREWELLS = frozenset({"__del__", "_exitfunc", "_run_exitfuncs", "_python_exit"
 _LABEL = re.compile(r"^[\s#]*(?:\[[^\]]{1,40}\]:? *)*")
 """What stands in a title before its words: `# [Bug]: `."""
 _WARNED = re.compile(r"\b[A-Z]\w{2,40}Warning: ")
-WENT_ON = re.compile(
+_WENT_ON = re.compile(
     r"^[^A-Za-z\n]{0,60}(?:\([^()\n]{1,60}\) ?)?(?:[\w.]{1,40}[: -]{1,3})?\[?(?:WARNING|WARN)\b|"
     r"^W\d{4} \d\d:\d\d:\d\d|\b[A-Z]\w{2,40}Warning: "
 )
@@ -179,7 +179,7 @@ def _is_printed(error: ErrorSeen) -> bool:
     """True for a line that a program printed as an error: no words of a person, marked as no warning."""
     if error.kind == "said" or error.exception == STOPPED or is_in_sentence(error):
         return False
-    return not WENT_ON.search(f"{error.beside} {error.text}"[:300].lstrip())
+    return not _WENT_ON.search(f"{error.beside} {error.text}"[:300].lstrip())
 
 
 def is_in_sentence(error: ErrorSeen) -> bool:

@@ -68,12 +68,14 @@ class View:
 
     def named(self, name: str) -> str:
         """Return the name under which a distribution is here: its own, unless only a build of it is."""
-        if self.facts.distribution(name) is not None:
-            return name
-        builds = (
-            row.name for row in self.matrix.rows(tables.PackageTraitRow) if row.alike and row.over == name
-        )
-        return next((build for build in builds if self.facts.distribution(build) is not None), name)
+        return name if self.facts.distribution(name) is not None else self._builds_here.get(name, name)
+
+    @cached_property
+    def _builds_here(self) -> Mapping[str, str]:
+        """What is here that is a build of something else, by that, the first that a row names."""
+        rows = (row for row in self.matrix.rows(tables.PackageTraitRow) if row.alike and row.over)
+        here = [row for row in rows if self.facts.distribution(row.name) is not None]
+        return {row.over: row.name for row in reversed(here) if row.over}
 
     def version(self, name: str) -> Version | None:
         """Return the exact version known of a distribution, or None."""

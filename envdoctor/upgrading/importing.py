@@ -219,16 +219,18 @@ class Walk:
             for module in self._run_by(one, release):
                 told = release.told.get(module)
                 for generator, version in told.made if told else ():
-                    for row in self._generated:
-                        if row.generator != generator or not (
-                            row.made == "*" or satisfies(version, row.made)
-                        ):
-                            continue
-                        needs, pinned = row.needs.format(made=version), self.pinned.get(row.distribution)
-                        if pinned and not satisfies(pinned, needs):
-                            taken = one.taken._replace(module=row.distribution, name=needs)
-                            met = Import(taken, release.name, f"{module}, by {generator} {version}")
-                            yield Lack(met, row.distribution, needs)
+                    for runtime, needs in self._runtimes(generator, version):
+                        taken = one.taken._replace(module=runtime, name=needs)
+                        met = Import(taken, release.name, f"{module}, by {generator} {version}")
+                        yield Lack(met, runtime, needs)
+
+    def _runtimes(self, generator: str, version: str) -> Iterator[tuple[str, str]]:
+        """Yield the pinned runtimes that do not take what a generator of a version wrote, with what does."""
+        for row in self._generated:
+            if row.generator == generator and (row.made == "*" or satisfies(version, row.made)):
+                needs, pinned = row.needs.format(made=version), self.pinned.get(row.distribution)
+                if pinned and not satisfies(pinned, needs):
+                    yield row.distribution, needs
 
     def _telling(self, one: Import) -> list[str]:
         """Return the modules that tell where a name stands, and how its library brings names."""
