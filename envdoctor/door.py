@@ -109,10 +109,13 @@ def _own_folders() -> set[str]:
 
 def _forget(folders: set[str]) -> None:
     """Drop what was imported from these folders, so that the next import finds ours."""
+    library = os.path.dirname(os.__file__) + os.sep
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None)
         if name == "__main__" or not isinstance(path, str):
             continue
+        if path.startswith(library) and "-packages" not in path:
+            continue  # the standard library's own: to look each up takes longer than all the rest
         top = name.partition(".")[0]
         inside = tuple(os.path.join(folder, top) + mark for folder in folders for mark in (os.sep, "."))
         if _real(path).startswith(inside):

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from envdoctor.errors import Unavailable
 
 if TYPE_CHECKING:
+    from mmap import mmap
     from pathlib import Path
 
 SNAPSHOT = "snapshot.bin"
 Folder: TypeAlias = "str | Path"
 """Paths are texts here: pathlib takes a twentieth of a diagnosis to import."""
+Bytes: TypeAlias = "bytes | mmap"
 
 
 def user_folder() -> str:
@@ -67,6 +69,22 @@ def read_file(path: str) -> bytes:
     """Return a file's bytes; raises OSError."""
     with open(path, "rb") as stream:
         return stream.read()
+
+
+def map_file(path: str) -> Bytes:
+    """Return a file's bytes, of which only those that are looked at are read; raises OSError.
+
+    Whoever replaces such a file writes another beside it first. Windows replaces none that is mapped.
+    """
+    if os.name != "posix":
+        return read_file(path)
+    from mmap import ACCESS_READ, mmap
+
+    with open(path, "rb") as stream:
+        try:
+            return mmap(stream.fileno(), 0, access=ACCESS_READ)
+        except ValueError:  # there is nothing in it
+            return b""
 
 
 def sizes_of(folder: Folder) -> tuple[dict[str, int], int]:

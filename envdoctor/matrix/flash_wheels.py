@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from packaging.version import Version
+from typing import TYPE_CHECKING
 
 from envdoctor.matrix import tables
 from envdoctor.matrix.load import Matrix
+
+if TYPE_CHECKING:
+    from packaging.version import Version
 
 
 def wheel_row(matrix: Matrix, version: Version) -> tables.FlashAttnWheelRow | None:
@@ -16,6 +19,8 @@ def wheel_row(matrix: Matrix, version: Version) -> tables.FlashAttnWheelRow | No
 
 def newest_row(matrix: Matrix) -> tables.FlashAttnWheelRow | None:
     """Return the row of the newest release whose wheels are recorded; None where none is."""
+    from packaging.version import Version  # dear to load
+
     rows = matrix.rows(tables.FlashAttnWheelRow)
     return max(rows, key=lambda row: max(map(Version, row.versions)), default=None)
 
@@ -31,6 +36,8 @@ def releases_for(
 
     `new_abi` for a torch of a minor version that is split, built with the new C++ ABI.
     """
+    from packaging.version import Version
+
     rows = matrix.rows(tables.FlashAttnWheelRow)
     newest = max((Version(v) for row in rows for v in row.versions), default=None)
     minor = f"{python.major}.{python.minor}" if python else ""
@@ -50,6 +57,8 @@ def is_for(row: tables.FlashAttnWheelRow, torch: Version, new_abi: bool = False)
 
 def installs(row: tables.FlashAttnWheelRow, glibc: Version | None, python: str) -> bool:
     """True where wheels install on a C library and a minor version of Python, as far as these are told."""
+    from packaging.version import Version
+
     if glibc is not None and glibc < Version(row.glibc):
         return False
     if not python:
@@ -61,5 +70,7 @@ def installs(row: tables.FlashAttnWheelRow, glibc: Version | None, python: str) 
 
 def torch_range(row: tables.FlashAttnWheelRow) -> str:
     """Return the torch versions that a release has wheels for, as one range: `>=2.4,<2.9`."""
+    from packaging.version import Version
+
     minors = sorted(map(Version, row.torch))
     return f">={minors[0]},<{minors[-1].major}.{minors[-1].minor + 1}"

@@ -10,7 +10,16 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
-from envdoctor.fact_files import Folder, find_folder, read_file, read_files, sizes_of, user_releases_folder
+from envdoctor.fact_files import (
+    Bytes,
+    Folder,
+    find_folder,
+    map_file,
+    read_file,
+    read_files,
+    sizes_of,
+    user_releases_folder,
+)
 from envdoctor.facts.codec import trusting
 from envdoctor.matrix import tables
 from envdoctor.matrix.card_names import CardNames
@@ -60,7 +69,7 @@ class Tables(Mapping[str, Plain]):
 
     def __init__(
         self,
-        data: bytes,
+        data: Bytes,
         start: int,
         kinds: Mapping[str, int],
         conditions: Sequence[int],
@@ -248,8 +257,8 @@ def read_compiled(folder: Folder) -> Matrix | None:
     """Return the matrix of the compiled rows; None when they are missing or of other files."""
     path = os.path.join(folder, "releases", COMPILED)
     try:
-        data = read_file(path)
-        start = data.index(b"\n") + 1
+        data = map_file(path)
+        start = data.find(b"\n") + 1
         told = json.loads(data[:start])
         if not _is_of(told, folder, os.stat(path).st_mtime_ns):
             return None

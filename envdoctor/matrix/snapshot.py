@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from envdoctor import lazy_re as re
 from envdoctor.errors import Unavailable
-from envdoctor.fact_files import Folder, read_file, snapshot_paths
+from envdoctor.fact_files import Bytes, Folder, map_file, snapshot_paths
 from envdoctor.values import NamedTuple, cached_property, dataclass
 
 T = TypeVar("T")
@@ -361,7 +361,7 @@ class Snapshot:
     tables: Mapping[str, Sequence[str]] = field(repr=False)
     places: Mapping[str, tuple[int, int]] = field(repr=False)
     """Where in the body each package begins and ends."""
-    body: bytes = field(repr=False)
+    body: Bytes = field(repr=False)
     _loaded: dict[str, Package | None] = field(default_factory=dict, repr=False)
 
     @property
@@ -405,12 +405,12 @@ class Snapshot:
         return Package(name, dict(zip(FIELDS, lines, strict=True)), self.tables)
 
 
-def parse_snapshot(data: bytes, where: str) -> Snapshot:
+def parse_snapshot(data: Bytes, where: str) -> Snapshot:
     """Read a snapshot's bytes; raises Unavailable when they are not one."""
     try:
-        if not data.startswith(MAGIC):
+        start = data.find(b"\n", len(MAGIC))
+        if not _begins(data, MAGIC) or start < 0:
             raise ValueError("not a snapshot of this version")
-        start = data.index(b"\n", len(MAGIC))
         date, sizes = json.loads(data[len(MAGIC) : start])
         packed = _placed(sizes, sizes.values(), start + 1)
         tables = Tables({name: data[slice(*place)] for name, place in packed.items()})
@@ -435,7 +435,7 @@ def load_snapshot(folder: Folder) -> Snapshot:
     """
     bodies = [(path, _body_of(path)) for path in snapshot_paths(folder) if os.path.isfile(path)]
     if len(bodies) > 1:  # facts that an older or a newer envdoctor wrote stand back behind the shipped ones
-        bodies = [one for one in bodies if one[1].startswith(MAGIC) or not one[1].startswith(KIND)]
+        bodies = [one for one in bodies if _begins(one[1], MAGIC) or not _begins(one[1], KIND)]
     found = [parse_snapshot(body, path) for path, body in bodies]
     if not found:
         raise Unavailable(
@@ -444,9 +444,13 @@ def load_snapshot(folder: Folder) -> Snapshot:
     return max(found, key=lambda snapshot: snapshot.date)
 
 
-def _body_of(path: str) -> bytes:
+def _begins(body: Bytes, told: bytes) -> bool:
+    return body[: len(told)] == told
+
+
+def _body_of(path: str) -> Bytes:
     try:
-        return read_file(path)
+        return map_file(path)
     except OSError as error:
         raise Unavailable(f"{path}: the package facts cannot be read: {error.strerror}") from None
 

@@ -1,9 +1,10 @@
 """What no metadata forbids and was never meant together: found in an answer, and avoided where that can be.
 
-Three kinds of evidence, strongest first. A release imports a name that another's release lacks (read from
-the wheels). A later release of the same package set an upper bound below what is chosen: it was found not to
-work. A package was superseded long before the other's major version came, so that its authors cannot have
-tried. None of them proves a failure, so that none of them makes a conflict.
+Four kinds of evidence, strongest first. A release imports a name that another's release lacks (read from
+the wheels). A release would be compiled, though its project builds wheels. A later release of the same
+package set an upper bound below what is chosen: it was found not to work. A package was superseded long
+before the other's major version came, so that its authors cannot have tried. None of them proves a failure,
+so that none of them makes a conflict.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import islice
 
 from envdoctor.matrix.majors import first_untried, is_open, newer_finals, superseded_on
 from envdoctor.matrix.snapshot import Requirement as Wanted
+from envdoctor.solve.compiled import compiled, shown_compiled
 from envdoctor.solve.nodes import TORCH, Context, Node
 from envdoctor.solve.problem import Literal, Nogood, bits_of
 from envdoctor.solve.ready_wheels import FLASH_ATTN, rows_for, versions_of
@@ -31,7 +33,7 @@ def doubts(context: Context, bits: Mapping[str, int]) -> list[Nogood]:
     """Return what the picks of an answer (by name) should not combine, each with its reason."""
     nodes = {name: node for name in sorted(bits) if (node := context.node(name)) is not None}
     found = [*_of_imports(context, nodes, bits), *_of_edges(context, nodes, bits)]
-    return [*found, *_of_builds(context, nodes, bits)]
+    return [*found, *_of_builds(context, nodes, bits), *_of_sources(nodes, bits)]
 
 
 def weighs(doubt: Nogood, asked: Collection[str]) -> bool:
@@ -79,6 +81,13 @@ def _of_builds(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, i
         beside = torch.shown(bits[TORCH])
         told = f"{FLASH_ATTN} {version} has no ready wheel for {beside}: it would be compiled"
         yield _nogood(node, node.expand(alike), torch, torch.all & ~fits, told)
+
+
+def _of_sources(nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[Nogood]:
+    for name, node in nodes.items():
+        lost = compiled(node)
+        if lost >> bits[name] & 1:
+            yield Nogood((Literal(name, lost),), ROW, told=shown_compiled(node, bits[name]))
 
 
 def _lies(key: Key, spans: str) -> bool:

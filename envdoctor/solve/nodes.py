@@ -114,6 +114,11 @@ class Context:
         serving = _serving(self.matrix)
         return same and _standing_in(own.asked, serving) == _standing_in(other.asked, serving)
 
+    @cached_property
+    def wheels(self) -> FileJudge:
+        """What of files installs without a build."""
+        return FileJudge(self.snapshot, self.target, allow_source=False)
+
     @property
     def needed(self) -> Mapping[str, Sequence[ConditionRow]]:
         """By package: the rows that say what it needs beyond its metadata."""

@@ -6,8 +6,6 @@ installation takes an hour, and a CUDA toolkit.
 
 from __future__ import annotations
 
-from packaging.version import Version
-
 from envdoctor.facts import CudaVersion
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.flash_wheels import installs, is_for
@@ -22,6 +20,8 @@ def rows_for(matrix: Matrix, target: Target) -> list[tables.FlashAttnWheelRow]:
     platform, python = target.platform, target.python_minor
     if platform.os != "linux" or platform.arch != "x86_64" or platform.libc != "glibc":
         return []
+    from packaging.version import Version  # dear to load, and hardly a request needs it
+
     libc = Version(".".join(map(str, platform.libc_version)))
     return [row for row in matrix.rows(tables.FlashAttnWheelRow) if installs(row, libc, python)]
 
@@ -33,6 +33,8 @@ def versions_of(package: Package, row: tables.FlashAttnWheelRow) -> int:
 
 def fits(row: tables.FlashAttnWheelRow, torch: str, cuda: CudaVersion | None) -> bool:
     """True for a torch of a minor version, and of a CUDA, that wheels were built for."""
+    from packaging.version import Version
+
     majors = {told.split(".")[0] for told in row.cuda}
     return is_for(row, Version(torch)) and (cuda is None or str(cuda.major) in majors)
 

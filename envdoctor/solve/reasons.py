@@ -9,6 +9,7 @@ from envdoctor.matrix.driver_tables import architecture_row
 from envdoctor.matrix.snapshot import LIMITS
 from envdoctor.matrix.snapshot import Requirement as Wanted
 from envdoctor.matrix.tables.conditions import ConditionRow
+from envdoctor.solve import compiled
 from envdoctor.solve.goal import Goal, Picks
 from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.problem import Nogood, bits_of
@@ -113,6 +114,7 @@ class Explained:
                 if not self._named(name, extra)
             ),
             *self._overridden(),
+            *compiled.notes(self.nodes, self.picks.bits),
             *(
                 f"{self.shown(name)}: what it requires is not known; it is taken as if it required nothing"
                 for name in self.unread
@@ -424,9 +426,8 @@ class Explained:
     def _avoids(self, node: Node, bit: int) -> Iterator[str]:
         """Say what nothing forbids and is avoided: the newest that a doubt keeps from being chosen."""
         for one in self.goal.avoided:
-            owner, lost = one.literals
-            meant = owner.name in self.picks.bits and owner.mask >> self.picks.bits[owner.name] & 1
-            if lost.name == node.name and meant and lost.mask >> bit:
+            *others, lost = one.literals
+            if lost.name == node.name and lost.mask >> bit and all(o.holds(self.picks.bits) for o in others):
                 yield f"not newer: {one.told}"
 
     def _blockers(self, node: Node, newest: int) -> Iterator[str]:

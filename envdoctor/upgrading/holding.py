@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from envdoctor.findings import Certainty
 from envdoctor.matrix import Matrix, tables
-from envdoctor.matrix.interface_records import load_record
+from envdoctor.matrix.interface_records import Record, load_record
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.goal import Goal
@@ -54,7 +54,7 @@ def pinned_for_code(goal: Goal, answer: PinSet, matrix: Matrix, paths: Sequence[
                 break
             goal, answer = _met(goal, answer, wanted, unmet)
     besides = tuple(map(str, goal.requests[asked:]))
-    return replace(answer, notes=(*answer.notes, *unmet.values()), besides=besides)
+    return replace(answer, notes=(*answer.notes, *unmet.values(), *code.torn.values()), besides=besides)
 
 
 @dataclass
@@ -66,6 +66,8 @@ class _Code:
     paths: Sequence[str]
     judged: set[tuple[str, str]] = field(default_factory=set)
     """The releases, by name, of which the code's uses were judged."""
+    torn: dict[str, str] = field(default_factory=dict)
+    """By name: that code asks for it, and for what no release has beside it."""
     known: Known = field(default_factory=Known)
     """What was read of files."""
 
@@ -112,24 +114,33 @@ class _Code:
             since, known, move = Version(found.told.since), first.get(library), moves.get(library)
             if move is None or (move.old is not None and since <= move.old):
                 continue
-            if (known is None or since < Version(known.told.since)) and self._is_held(library, found, move):
+            if known is not None and since >= Version(known.told.since):
+                continue
+            record = load_record(self.matrix.folder, library)
+            if record is not None and self._may_take(record, found, move):
+                continue
+            later = self._imported_later(record, library, since) if record is not None else None
+            if later is None:
                 first[library] = found
+            else:
+                self.torn[found.told.name] = f"{_lacking(library, found)}; but {later}: no release has both"
         return first
 
-    def _is_held(self, library: str, found: Found, move: Move) -> bool:
-        """False for an argument that something may still take, and where code imports what came later."""
-        record = load_record(self.matrix.folder, library)
-        if record is None:
-            return True
-        if found.told.use.kind is Kind.KEYWORD and not refuses(record, found.told.use.path, move.new):
-            return False
-        place = record.place(Version(found.told.since))
-        return not any(
-            min(first for first, _ in spans) >= place
-            for one in self.imports.imports
-            if distribution_of(self.matrix, one.taken.module) == library
-            if (spans := recorded_spans(record, one.taken))
-        )
+    def _may_take(self, record: Record, found: Found, move: Move) -> bool:
+        """True for an argument that something may still take."""
+        return found.told.use.kind is Kind.KEYWORD and not refuses(record, found.told.use.path, move.new)
+
+    def _imported_later(self, record: Record, library: str, since: Version) -> str | None:
+        """Return what code imports of a library that came with a release, or after it; None for nothing."""
+        place = record.place(since)
+        for one in self.imports.imports:
+            if distribution_of(self.matrix, one.taken.module) != library:
+                continue
+            spans = recorded_spans(record, one.taken)
+            if spans and (came := min(first for first, _ in spans)) >= place:
+                name = ".".join(filter(None, (one.taken.module, one.taken.name)))
+                return f"{one.place} imports {name}, which came with {record.versions[came]}"
+        return None
 
 
 def _met(
@@ -179,6 +190,13 @@ def _fails(found: Found) -> bool:
 
 def _holding(name: str, found: Found) -> Wanted:
     """Return the bound that leaves out the releases that lost something."""
-    since, place = found.told.since, f"{found.file}, line {found.told.use.place.line}"
-    told = f"{name}<{since}: {place} asks for {found.told.name}, which {since} has no more"
-    return Wanted(Request(name, (), f"<{since}", place), told, bounds=True)
+    bound = f"<{found.told.since}"
+    return Wanted(Request(name, (), bound, _place(found)), _lacking(f"{name}{bound}", found), bounds=True)
+
+
+def _lacking(what: str, found: Found) -> str:
+    return f"{what}: {_place(found)} asks for {found.told.name}, which {found.told.since} has no more"
+
+
+def _place(found: Found) -> str:
+    return f"{found.file}, line {found.told.use.place.line}"

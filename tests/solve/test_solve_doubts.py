@@ -148,3 +148,29 @@ def test_what_is_asked_for_gets_no_older_for_a_doubt_between_packages_that_it_br
         "array": ARRAY,
     }
     assert pinned(goal(packages, "engine")) == {"engine": "2.0", "frame": "1.5", "array": "2.1"}
+
+
+def wheels(*pythons: str) -> dict[str, Any]:
+    tags = [f"cp3{one}-cp3{one}-manylinux_2_17_x86_64" for one in pythons]
+    return {"files": [*tags, "sdist"]}
+
+
+def test_what_has_a_wheel_comes_before_what_would_be_compiled() -> None:
+    packages = {"lib": {"1": wheels("9", "11"), "2": wheels("12", "13"), "3": {"files": ["sdist"]}}}
+    asked = world.goal(world.world(packages), ["lib"], allow_source=True)
+    assert pinned(asked) == {"lib": "1"}
+    assert "not newer: lib 3 has no wheel for CPython 3.11" in reasons(asked, "lib")
+
+
+def test_what_must_be_compiled_is_told_with_the_pythons_that_it_has_wheels_for() -> None:
+    packages = {"app": {"1": ["lib<2"]}, "lib": {"1": wheels("6", "9"), "2": wheels("11")}}
+    answer = pin(world.goal(world.world(packages), ["app"], allow_source=True))
+    assert [(one.name, one.version) for one in answer.pins] == [("app", "1"), ("lib", "1")]
+    assert "(it has them from CPython 3.6 to 3.9): it is compiled" in "".join(answer.notes)
+
+
+def test_what_only_ever_came_as_a_source_is_no_doubt() -> None:
+    packages = {"lib": {"1": {"files": ["py3-none-any", "sdist"]}, "2": {"files": ["sdist"]}}}
+    asked = world.goal(world.world(packages), ["lib"], allow_source=True)
+    assert pinned(asked) == {"lib": "2"}
+    assert pin(asked).notes == ()
