@@ -61,6 +61,8 @@ class Origin:
     """The newest release of the library that was read."""
     letters: int
     """Letters and digits of the line that the template accounts for: how telling the match is."""
+    always: bool = False
+    """True where every release that was read has it: the message tells no release."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +119,9 @@ class Atlas:
         name, versions = self.libraries[int(library)]  # type: ignore[call-overload]
         spans = _joined(span for entry in alike for span in entry[6])  # type: ignore[attr-defined]
         told = tuple((versions[first], versions[last]) for first, last in spans)
-        return Origin(
-            name, str(template), str(kind), str(file), str(function), str(guard), told, versions[-1], letters
-        )
+        place = (str(template), str(kind), str(file), str(function), str(guard))
+        always = spans == [(0, len(versions) - 1)]
+        return Origin(name, *place, told, versions[-1], letters, always)
 
 
 def load_atlas(folder: Folder) -> Atlas | None:

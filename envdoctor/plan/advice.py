@@ -79,9 +79,24 @@ def advised(finding: Finding) -> list[Advice]:
 
 
 def possible_findings(findings: Sequence[Finding], view: View) -> tuple[Finding, ...]:
-    """Return the findings without what their remedies ask of cards or of programs that have no such thing."""
-    told = ((f, _in_own_words(view, [r for r in f.remedies if not _is_beyond(view, r)])) for f in findings)
+    """Return the findings without what their remedies ask of cards or of programs that have no such thing.
+
+    Nor do they tell to install what is there, where they tell something else as well.
+    """
+    left = ((f, [r for r in _to_do(view, f) if not _is_beyond(view, r)]) for f in findings)
+    told = ((f, _in_own_words(view, remedies)) for f, remedies in left)
     return tuple(f if left == f.remedies else replace(f, remedies=left) for f, left in told)
+
+
+def _to_do(view: View, finding: Finding) -> Sequence[Remedy]:
+    return [remedy for remedy in finding.remedies if not _is_done(view, remedy)] or finding.remedies
+
+
+def _is_done(view: View, remedy: Remedy) -> bool:
+    """True where it asks for packages of any release alone, and each of them is told in some release."""
+    advice = read_advice(remedy)
+    bare = bool(advice.pins) and set(advice.pins.values()) == {ANY} and installs_plainly(remedy)
+    return bare and not advice.gone and all(view.version_text(name) for name in advice.pins)
 
 
 def _in_own_words(view: View, remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:

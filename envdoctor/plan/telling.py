@@ -140,4 +140,5 @@ def _host_words(finding: Finding) -> str:
     if asked is None or finding.consequence_of:
         return ""
     lines = "; ".join(asked.remedy.commands)
-    return f"Please: {asked.remedy.text}{f' ({lines})' if lines else ''} Because: {finding.summary}"
+    what = asked.remedy.text.removeprefix("Or ")
+    return f"Please: {what[:1].upper()}{what[1:]}{f' ({lines})' if lines else ''} Because: {finding.summary}"

@@ -18,6 +18,10 @@ UNMET = "REQUIREMENT-UNMET"
 SMALL = frozenset({UNMET, "INSTALL-DAMAGED"})
 """What is worth mending as a note, too, where nothing graver stands."""
 UNEXPLAINED = "UNEXPLAINED-ERROR"
+_CONDITION = re.compile(
+    r"(?:Or,? )?(?:If|Where|With|When|Asked for)\b|[^\n]{0,300}[,:;] (?:where|if|when) ", re.IGNORECASE
+)
+"""How words begin that leave it to their reader whether a remedy is meant for them."""
 _OF_A_CUDA = re.compile(r"(nvidia-[a-z-]+)-cu\d+")
 
 
@@ -81,7 +85,8 @@ def _ways(finding: Finding) -> tuple[Advice, ...]:
     if ways and ways[0].by_hand and finding.certainty is not Certainty.UNCERTAIN:
         return (ways[0],)
     theirs = bool(ways) and ways[0].administrators  # a way around in a setting is no cure beside theirs
-    return tuple(one for one in ways if (one.packages if theirs else one.followed))
+    fit = [one for place, one in enumerate(ways) if not (place and _CONDITION.match(one.remedy.text))]
+    return tuple(one for one in fit if (one.packages if theirs else one.followed))
 
 
 def demands_of(
@@ -104,6 +109,10 @@ def demands_of(
             met |= pairs
             continue
         gone |= {name for name in wish.ways[0].gone if view.facts.distribution(name)}
+        if wish.ways[0].packages and _open(wish, matrix):  # an installer's: another way would come beside it
+            known = {name: spec for name, spec in wish.ways[0].pins.items() if covers(matrix, name)}
+            pins |= {name: _both(pins.get(name), spec) for name, spec in known.items()}
+            continue
         ways = [way for way in (_followable(one, view, matrix) for one in wish.ways if one.packages) if way]
         if not ways:
             continue
@@ -123,10 +132,15 @@ def open_pins(wishes: Sequence[Wish], matrix: Matrix) -> dict[str, str]:
     """Return what is demanded of packages whose releases are not known: an installer chooses."""
     found: dict[str, str] = {}
     for wish in wishes:
-        for name, spec in wish.ways[0].pins.items() if wish.ways else ():
-            if not covers(matrix, name):
-                found[name] = _both(found.get(name), spec)
+        for name, spec in _open(wish, matrix).items():
+            found[name] = _both(found.get(name), spec)
     return found
+
+
+def _open(wish: Wish, matrix: Matrix) -> dict[str, str]:
+    """Return what the best way of a wish asks of packages whose releases are not known."""
+    best = wish.ways[0].pins if wish.ways else {}
+    return {name: spec for name, spec in best.items() if not covers(matrix, name)}
 
 
 def once_more(wishes: Sequence[Wish], view: View) -> tuple[str, ...]:

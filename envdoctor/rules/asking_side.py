@@ -305,7 +305,7 @@ def brought_with_torch(view: View, missing: Missing) -> Iterator[Remedy]:
     having = specifier_for(view, missing)
     inside = [i for i, (_, one) in enumerate(bringing) if version_satisfies(one, having)]
     here = view.distribution("torch")
-    told = f"{here.told}." if here and here.told else "none"
+    told = f"{here.told.partition('+')[0]}." if here and here.told else "none"
     if not inside or any(f"{bringing[i][0]}.".startswith(told) for i in inside):
         return
     lower = f">={bringing[inside[0]][0]}" if inside[0] else ""

@@ -82,13 +82,19 @@ def _handing_since(missing: Missing) -> int:
 def laid_over(view: View, library: str) -> tables.PackageTraitRow | None:
     """Return the distribution, installed or asked for, that lays its files over those of a library."""
     asked = {normalise(one.partition("[")[0]) for one in view.asked_of_installers}
-    beside = view.facts.distribution(library) is not None
     rows = (
         row
         for row in view.matrix.rows(tables.PackageTraitRow)
-        if row.over == library and (beside or not row.alike)
+        if row.over == library and (not row.alike or _is_beside(view, library, row.name))
     )
     return next((row for row in rows if view.installed(row.name) or row.name in asked), None)
+
+
+def _is_beside(view: View, library: str, build: str) -> bool:
+    """True where a library stands beside another build of it; two names for one number may be one copy."""
+    own, other = view.version(library), view.version(build)
+    one = own is not None and other is not None and own.release == other.release
+    return view.facts.distribution(library) is not None and (view.complete or not one)
 
 
 def fork_finding(missing: Missing, row: tables.PackageTraitRow, history: str) -> Finding:

@@ -9,6 +9,7 @@ from functools import partial, reduce
 from envdoctor import lazy_re as re
 from envdoctor.facts import ErrorSeen, Frame
 from envdoctor.findings import Evidence, Finding
+from envdoctor.matrix.atlas import Origin
 from envdoctor.matrix.interface_ranges import places_of
 from envdoctor.matrix.interface_records import Record, load_record
 from envdoctor.rules.calendar import package_facts
@@ -33,6 +34,7 @@ _OF_PYTHON = re.compile(r"[/\\][Pp]ython3[\d.]{0,3}[/\\](?!(?:site|dist)-package
 """A file of Python's own library."""
 _ELSEWHERE = re.compile(r"\.(?:dylib|dll|pyd)$")
 """How a compiled library's name ends on macOS and Windows: of Linux, and its releases, it tells nothing."""
+_NUMBERED = re.compile(r"\.so[\d.]*$")
 
 
 def with_raisers(view: View, findings: Sequence[Finding]) -> list[Finding]:
@@ -99,15 +101,27 @@ def raised_in(view: View, error: ErrorSeen) -> Evidence | None:
     package, place = _by_frame(view, error) or _by_path(view, error) or ("", "")
     origin = None if view.version_text(package) else origin_of(view, error)
     if origin and package in ("", origin.library):
-        package, place = origin.library, place or _ELSEWHERE.sub("", origin.file)
+        package, place = origin.library, place or _file_of(origin)
     package, place = (package, place) if package else _by_class(view, error) or ("", "")
     if not package:
         return None
     release = view.version_text(package)
-    if release is None and origin and origin.library == package and not _ELSEWHERE.search(origin.file):
+    timeless = origin and origin.always and _is_of_cuda(origin)
+    telling = origin and origin.library == package and not (timeless or _ELSEWHERE.search(origin.file))
+    if release is None and origin and telling:
         release = told_releases(origin)
     release = release or _by_modules(view, package, error) or "of a release that is not told"
     return Evidence(LAST if error.kind == "cut" else FACT, f"{package} {release}: {place}", error.source)
+
+
+def _file_of(origin: Origin) -> str:
+    """Return the file of a message, of a CUDA library no more than its name: each CUDA's lies elsewhere."""
+    file = _ELSEWHERE.sub("", origin.file)
+    return _NUMBERED.sub("", file.rpartition("/")[2]) if _is_of_cuda(origin) else file
+
+
+def _is_of_cuda(origin: Origin) -> bool:
+    return origin.library.startswith("nvidia-")
 
 
 def _by_modules(view: View, package: str, error: ErrorSeen) -> str:

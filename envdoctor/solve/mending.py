@@ -30,6 +30,8 @@ RINGS = 3
 """How far from the demands installed packages may change: themselves, their neighbours, and theirs."""
 _REACH = 1
 """How far from the packages told what they require is looked at, where the rest is not told."""
+_SEASON = 90
+"""Days after the newest release that a text tells in which what it leaves out was taken."""
 Pins = Mapping[str, str]
 
 
@@ -61,20 +63,42 @@ class Demands:
         return frozenset((*self.pins, *grouped, *(name for pair in self.met for name in pair)))
 
 
-def mending_goal(facts: Facts, matrix: Matrix, demands: Demands) -> Goal:
-    """Return the goal of demands on what `facts` say is installed; raises Unavailable."""
+def mending_goal(facts: Facts, matrix: Matrix, demands: Demands, cutoff: int | None = None) -> Goal:
+    """Return the goal of demands on what `facts` say is installed; raises Unavailable.
+
+    Nothing else than what is installed is younger than `cutoff`, in days since 1970.
+    """
     requests = tuple(Request(n, (), "" if s == "*" else s, "remedy") for n, s in demands.pins.items())
     target = supposed_target(facts, matrix)
     check_index_serves(target, matrix)
     told = {**dict(_begun(facts, load_snapshot(matrix.folder))), **target.stack.versions}
     installed = {n: v for n, v in told.items() if n not in demands.gone}
-    options = options_of(Asked(requests), allow_source=True)
+    options = replace(options_of(Asked(requests), allow_source=True), cutoff=cutoff)
     options = replace(options, labels=options.labels | _told_label(installed.get(TORCH)))
     limits = tuple(_told_limits(facts, _context(matrix, target, options, tuple(installed.items()))))
     options = replace(options, constraints=limits)
     context = _context(matrix, target, options, tuple(installed.items()))
     context = _context(matrix, target, holding(context, demands.names), tuple(installed.items()))
     return Goal(context, requests, not demands.newest)
+
+
+def day_of_the_rest(facts: Facts, matrix: Matrix, demands: Demands) -> int | None:
+    """Return until when what comes in beside a few told packages was out; None where a whole listing is told.
+
+    What a text leaves out stands in that environment all the same, of the day of the rest.
+    """
+    told = facts.environment.distributions
+    if facts.environment.complete or not demands.pins.keys() - told.keys():
+        return None
+    days = (_day(matrix, one.name, one.version) for one in told.values() if one.version)
+    newest = max(filter(None, days), default=None)
+    return newest + _SEASON if newest else None
+
+
+def _day(matrix: Matrix, name: str, version: str | None) -> int | None:
+    package = _package(matrix, name)
+    place = package.position.get((version or "").partition("+")[0]) if package else None
+    return package.days[place] if package and place is not None else None
 
 
 def _begun(facts: Facts, snapshot: Snapshot) -> Iterator[tuple[str, str]]:

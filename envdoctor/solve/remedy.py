@@ -12,7 +12,7 @@ from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.matrix import Matrix
 from envdoctor.solve.answer import goal_keeps
 from envdoctor.solve.goal import Goal, Picks
-from envdoctor.solve.mending import RINGS, Demands, mending_goal, search
+from envdoctor.solve.mending import RINGS, Demands, day_of_the_rest, mending_goal, search
 from envdoctor.solve.policy import years_back
 from envdoctor.solve.reasons import Explained, Pin
 from envdoctor.solve.variants import INDEX_URL
@@ -55,8 +55,14 @@ def complete_remedy(facts: Facts, matrix: Matrix, pins: Mapping[str, str]) -> Re
 
 def mend(facts: Facts, matrix: Matrix, demands: Demands) -> Remedy | NoRemedy:
     """Return the fewest changes to what `facts` say is installed under which `demands` hold."""
+    day = day_of_the_rest(facts, matrix, demands)
+    found = _mend(facts, matrix, demands, day) if day else None
+    return found if isinstance(found, Remedy) else _mend(facts, matrix, demands, None)
+
+
+def _mend(facts: Facts, matrix: Matrix, demands: Demands, cutoff: int | None) -> Remedy | NoRemedy:
     try:
-        goal = mending_goal(facts, matrix, demands)
+        goal = mending_goal(facts, matrix, demands, cutoff)
         found: Picks | None = None
         for rings in range(RINGS):
             picks = search(goal, demands, rings, facts.environment.complete)
