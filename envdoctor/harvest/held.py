@@ -68,7 +68,17 @@ def _told_in(body: Iterable[ast.stmt]) -> Iterator[tuple[str, str]]:
 def _answer(node: _Function, owner: str) -> Iterator[str]:
     """Yield what a function's annotation tells that it returns, a coroutine once it is waited for."""
     if told := class_in(node.returns):
-        yield owner if told == "Self" else told
+        yield owner if told == "Self" or (owner and told == _called_on(node)) else told
+
+
+def _called_on(node: _Function) -> str:
+    """Return what a method's first argument is annotated to be, or to be the class of: its own, whichever."""
+    first = next(iter((*node.args.posonlyargs, *node.args.args)), None)
+    match first.annotation if first else None:
+        case ast.Subscript(value=ast.Name(id="type" | "Type"), slice=inner):
+            return class_in(inner)
+        case annotation:
+            return class_in(annotation)
 
 
 def _of_class(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
@@ -157,7 +167,7 @@ def main(names: Sequence[str]) -> None:
         reader = Reader(fetcher, settings.url, user_cache_path("envdoctor") / "interfaces")
         for library in LIBRARIES:
             record = load_record(folder, library.name)
-            if record is None or (names and library.name not in names):
+            if record is None or library.part or (names and library.name not in names):
                 continue
             told: dict[str, str] = {}
             for version in chosen_of(record.versions):

@@ -29,7 +29,7 @@ from envdoctor.errors import Unavailable
 from envdoctor.fact_files import find_folder
 from envdoctor.fetch import Fetcher, FetchSettings
 from envdoctor.files import replace_file
-from envdoctor.harvest import interfaces, module_syntax, served_names
+from envdoctor.harvest import interfaces, module_syntax, served_names, skeletons
 from envdoctor.harvest.index_pages import IndexFile, read_releases
 from envdoctor.harvest.interface_sources import LIBRARIES, Library, Step
 from envdoctor.harvest.interface_tables import encode
@@ -42,6 +42,7 @@ from envdoctor.harvest.interfaces import (
     without_inner,
 )
 from envdoctor.harvest.remote_archive import RemoteZip, naming, read_sdist_members
+from envdoctor.harvest.skeletons import classes_of
 from envdoctor.harvest.unread import Releases, parse_asked, refuse, run_writer
 from envdoctor.matrix.interface_records import (
     ARGUMENTS,
@@ -96,7 +97,7 @@ def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-_KEPT = f"envdoctor.interface-release/5 {digest_of(served_names, module_syntax, interfaces)}"
+_KEPT = f"envdoctor.interface-release/5 {digest_of(served_names, module_syntax, interfaces, skeletons)}"
 """Under this a release is kept: what another reader told of it is read again."""
 
 
@@ -167,13 +168,18 @@ class Reader:
     def _path(self, library: Library, version: str) -> Path:
         told = (*library.members, "listed") if library.listed else library.members
         told = (*told, "named", *library.named) if library.named else told
+        told = (*told, "defined", *library.defined) if library.defined else told
         chosen = f"-{zlib.crc32(repr(told).encode()):08x}" if told else ""
         return self.cache / f"{library.name}{chosen}" / f"{version}.json.z"
 
 
 def read_files(files: Mapping[str, bytes | None], library: Library, known: Read | None = None) -> Interface:
     """Return the interface of a release; of files that are read for their `__all__` no name of their own."""
-    interface = scan_interface(files, library.root, known)
+    own = {module_of(path) or "" for path in files if _is_defined(path, library)}
+    interface = scan_interface(files, library.root, known, own)
+    if library.part:
+        made = frozenset(one for one in interface.keywords if one.partition(":")[0].endswith(".__init__"))
+        return Interface(interface.modules, keywords=made, members=interface.members, bases=interface.bases)
     if not library.listed:
         return interface
     whole = {module_of(path) for path in files if _chosen(path, library) or _is_named(path, library)}
@@ -251,6 +257,8 @@ def narrowed(name: str, body: bytes | None, library: Library) -> bytes | None:
     """Return what is read of a file: of one that is not chosen its names, or its `__all__` at most."""
     if body is None or _chosen(name, library):
         return body
+    if _is_defined(name, library):
+        return classes_of(body)
     listed = _LISTED.search(body) if library.listed else None
     exported = listed[0] if listed else b""
     return outline_of(body) + b"\n" + exported if _is_named(name, library) else exported
@@ -284,8 +292,14 @@ def _is_named(name: str, library: Library) -> bool:
     return "/convert_" not in name and any(_matches(name, pattern) for pattern in library.named)
 
 
+def _is_defined(name: str, library: Library) -> bool:
+    """True for a file of whose classes is read what they define themselves."""
+    return any(_matches(name, pattern) for pattern in library.defined)
+
+
 def _is_read(name: str, library: Library) -> bool:
-    return library.listed or _chosen(name, library) or _is_named(name, library)
+    told = library.listed or _chosen(name, library) or _is_named(name, library)
+    return told or _is_defined(name, library)
 
 
 def _matches(name: str, pattern: str) -> bool:
@@ -309,7 +323,7 @@ def main(arguments: Sequence[str]) -> None:
     from envdoctor.harvest.index_settings import read_index_settings
 
     asked = parse_asked(
-        arguments, (library.name for library in LIBRARIES), "envdoctor.harvest.interface_reader"
+        arguments, (library.record for library in LIBRARIES), "envdoctor.harvest.interface_reader"
     )
     settings = read_index_settings()
     folder = Path(find_folder(), "releases", FOLDER)
@@ -317,14 +331,14 @@ def main(arguments: Sequence[str]) -> None:
     unread: list[str] = []
     with Fetcher(FetchSettings(certificates=settings.certificates, proxy=settings.proxy)) as fetcher:
         cache = user_cache_path("envdoctor") / "interfaces"
-        for library in (one for one in LIBRARIES if asked.wants(one.name)):
+        for library in (one for one in LIBRARIES if asked.wants(one.record)):
             reader = Reader(fetcher, settings.url, cache, asked.without)
             found = {v: without_inner(told, library.inner) for v, told in reader.read(library).items()}
             unread += reader.unread
             if not reader.unread:
                 record = {"library": library.name, "root": library.root, **encode(found, library.root)}
-                replace_file(folder / f"{library.name}{SUFFIX}", pack_record(record))
-                sys.stderr.write(f"{library.name}: {len(found)} releases\n")
+                replace_file(folder / f"{library.record}{SUFFIX}", pack_record(record))
+                sys.stderr.write(f"{library.record}: {len(found)} releases\n")
     write_index(Path(find_folder()))
     refuse(unread, "what is recorded of their libraries")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from envdoctor.matrix.interface_records import MODELS, PART
+
 
 class Step(Enum):
     """Which releases are read: all, or the first (with `ENDS` the last, too) of each patch or minor.
@@ -31,6 +33,10 @@ class Library:
     """Patterns of paths; `*` stays within a folder, `**` does not."""
     named: tuple[str, ...] = ()
     """Patterns of paths of which only the names are read: others import from there, and little else."""
+    defined: tuple[str, ...] = ()
+    """Patterns of paths of whose classes is read what they define themselves."""
+    part: str = ""
+    """What is read, where a record of its own tells of it beside the library's."""
     inner: tuple[str, ...] = ()
     """Packages of whose insides no name is recorded: nobody else imports from them."""
     listed: bool = False
@@ -39,6 +45,11 @@ class Library:
     def __post_init__(self) -> None:
         """The imported name is the distribution's where none is given."""
         object.__setattr__(self, "root", self.root or self.name.replace("-", "_"))
+
+    @property
+    def record(self) -> str:
+        """What its record is called."""
+        return f"{self.name}{PART}{self.part}" if self.part else self.name
 
 
 ALL, PATCHES, ENDS = Step.ALL, Step.PATCHES, Step.ENDS
@@ -52,6 +63,14 @@ _TRANSFORMERS = (
 _MODELS = tuple(
     f"transformers/models/*/{part}_*.py"
     for part in ("configuration", "image_processing", "modeling", "processing", "tokenization")
+)
+_MODELLING = ("transformers/models/*/modeling_*.py",)
+_BASES = tuple(
+    f"transformers/{name}.py"
+    for name in (
+        *("modeling_utils", "modeling_layers", "integrations/peft", "utils/hub"),
+        *("generation/__init__", "generation/utils"),
+    )
 )
 _TORCH_INNER = (
     *(f"torch.{part}." for part in ("_inductor", "_dynamo", "_functorch", "_export", "_refs", "_prims")),
@@ -118,6 +137,7 @@ LIBRARIES = (
     Library("deepspeed", "0.5", ENDS),
     Library("diffusers", "0.3"),
     Library("transformers", "2.0", ENDS, members=_TRANSFORMERS, named=_MODELS, listed=True),
+    Library("transformers", "4.40", ENDS, members=_BASES, defined=_MODELLING, part=MODELS),
     Library("bitsandbytes", "0.35", ALL),
     Library("torch", "1.0", inner=_TORCH_INNER),
     Library("torchvision", "0.2", ALL),

@@ -7,11 +7,16 @@ that have it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from envdoctor.harvest.interfaces import UNLISTED, Interface
+from envdoctor.harvest.interfaces import OWN, UNLISTED, Interface
+from envdoctor.harvest.module_syntax import OPEN
 from envdoctor.matrix.interface_ranges import joined, places_of, spans_of
 from envdoctor.matrix.interface_records import ancestors
+
+Entries = dict[str, list[list[int]]]
+"""The ranges of releases of what an owner has, by name."""
 
 
 def encode(releases: Mapping[str, Interface], root: str = "") -> dict[str, Any]:
@@ -27,11 +32,11 @@ def encode(releases: Mapping[str, Interface], root: str = "") -> dict[str, Any]:
     names = _with_unlisted(_ranges([releases[v].names | releases[v].foreign & owned for v in versions]))
     keywords = _grouped(_ranges([releases[v].keywords for v in versions]))
     imports = _ranges([releases[v].imports for v in versions])
-    members = _grouped(_ranges([releases[v].members for v in versions]))
     passed = _ranges([releases[v].passed for v in versions])
     variables = _ranges([releases[v].variables for v in versions])
     served = _ranges([releases[v].served for v in versions])
     bases = _grouped(_ranges([releases[v].bases for v in versions]))
+    members = with_inherited(_grouped(_ranges([releases[v].members for v in versions])), bases)
     shown = {n: spans for n, spans in names.items() if spans != whole or n.rpartition(":")[0] == root}
     taken = {owner: kept for owner, spans in keywords.items() if (kept := _changing(spans, whole))}
     told = {owner: kept for owner, spans in members.items() if (kept := _changing(spans, whole))}
@@ -49,6 +54,57 @@ def encode(releases: Mapping[str, Interface], root: str = "") -> dict[str, Any]:
         "bases": bases,
         "variables": {name: spans for name, spans in variables.items() if spans != whole},
     }
+
+
+def with_inherited(members: Mapping[str, Entries], bases: Mapping[str, Entries]) -> dict[str, Entries]:
+    """Return the members of classes, with the releases in which one that only defines its own inherits them.
+
+    Told are the members that a class or one that it derives from defines itself; what comes from a class of
+    which all is told counts where the class had it itself before or after.
+    """
+    known: dict[tuple[str, str], set[int]] = {}
+
+    def places(owner: str, name: str, asked: frozenset[str]) -> set[int]:
+        if (owner, name) not in known:
+            found = set(places_of(members.get(owner, {}).get(name, ())))
+            if OWN in members.get(owner, {}) and name != OPEN:
+                for base, spans in bases.get(owner, {}).items():
+                    if base not in asked:
+                        found |= set(places_of(spans)) & places(base, name, asked | {owner})
+            if asked:
+                return found  # of a circle a part alone
+            known[owner, name] = found
+        return known[owner, name]
+
+    def entries(owner: str) -> set[str]:
+        above = (base for base in ancestors(bases, owner) if OWN in members.get(base, {}))
+        return {name for one in (owner, *above) for name in members[one]} - {OWN}
+
+    return {
+        owner: {name: spans_of(sorted(places(owner, name, frozenset()))) for name in sorted(entries(owner))}
+        if OWN in told
+        else dict(told)
+        for owner, told in members.items()
+    }
+
+
+def inheriting(release: Interface) -> Interface:
+    """Return one release's interface in which all classes have what they inherit."""
+    bases, members = _told(release.bases), _told(release.members)
+    more = (
+        f"{owner}:{name}"
+        for owner, told in members.items()
+        for base in (ancestors(bases, owner) if OWN in told else ())
+        for name in members.get(base, set()) - {OPEN}
+    )
+    return replace(release, members=release.members.union(more))
+
+
+def _told(entries: Iterable[str]) -> dict[str, set[str]]:
+    told: dict[str, set[str]] = {}
+    for owner, _, name in (entry.rpartition(":") for entry in entries):
+        told.setdefault(owner, set()).add(name)
+    return told
 
 
 def _staying(

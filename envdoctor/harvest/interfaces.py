@@ -6,7 +6,7 @@ Nothing is imported or run.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from envdoctor.harvest.module_syntax import OPEN, ModuleFacts, read_module, with_stub
@@ -17,6 +17,8 @@ UNLISTED = "*"
 SOURCES = (".py", ".pyi")
 """How files end that are read: a stub tells what is compiled, or made when its module is loaded."""
 _EMPTY_BASES = frozenset(("object", "ABC", "abc.ABC", "Protocol", "Generic", "typing.Protocol", ""))
+OWN = "."
+"""Among a class's members: what it inherits is told of its bases alone."""
 DEEPEST = 12
 """How many modules a name or a base class is followed through."""
 _NOBODYS = frozenset(
@@ -55,10 +57,13 @@ Read = dict[tuple[str, bytes], ModuleFacts | None]
 """What was told of files by path and content: most files outlive a release."""
 
 
-def scan_interface(files: Mapping[str, bytes | None], root: str, read: Read | None = None) -> Interface:
+def scan_interface(
+    files: Mapping[str, bytes | None], root: str, read: Read | None = None, own: Collection[str] = ()
+) -> Interface:
     """Return the interface of the package `root` from a release's files by path (None: known only by name).
 
     Tests and commands are nobody's interface and are left out. `read` carries on from release to release.
+    Of the classes of `own` modules is told what they define themselves, marked by `OWN`.
     """
     known = {} if read is None else read
     modules: dict[str, ModuleFacts | None] = {}
@@ -69,7 +74,7 @@ def scan_interface(files: Mapping[str, bytes | None], root: str, read: Read | No
         facts = None if source is None else _facts_of(path, module, source, known)
         before = modules.get(module)
         modules[module] = with_stub(before, facts) if before and facts else before or facts
-    return _interface(modules)
+    return _interface(modules, own)
 
 
 def _facts_of(path: str, module: str, source: bytes, known: Read) -> ModuleFacts | None:
@@ -79,20 +84,24 @@ def _facts_of(path: str, module: str, source: bytes, known: Read) -> ModuleFacts
     return known[key]
 
 
-def _interface(modules: Mapping[str, ModuleFacts | None]) -> Interface:
+def _interface(modules: Mapping[str, ModuleFacts | None], defining: Collection[str]) -> Interface:
     known = {name: facts for name, facts in modules.items() if facts}
     release = _Release(known, partly=len(known) < len(modules))
     read = release.modules
     own = {module: facts for module, facts in read.items() if not is_stand_in(module)}
+    whole = {module: facts for module, facts in own.items() if module not in defining}
+    part = {module: facts for module, facts in own.items() if module in defining}
     return Interface(
         frozenset(modules),
         frozenset(f"{module}:{name}" for module in own for name in release.names(module)),
-        frozenset(keyword for module in own for keyword in release.keywords(module)),
+        frozenset(keyword for module in whole for keyword in release.keywords(module)).union(
+            *(facts.keywords for facts in part.values())
+        ),
         frozenset(asked for facts in read.values() for asked in facts.imports),
-        _of_classes(own, release.members),
+        _of_classes(whole, release.members) | _of_classes(part, release.defined),
         frozenset(given for facts in own.values() for given in facts.passed),
         frozenset(name for facts in own.values() for name in facts.variables),
-        _of_classes(own, release.bases),
+        _of_classes(whole, release.bases) | _of_classes(part, release.named_bases),
         frozenset(f"{module}:{name}" for module, facts in own.items() for name in facts.foreign),
         frozenset(f"{module}:{name}" for module in own for name in release.served(module)),
     )
@@ -138,6 +147,7 @@ class _Release:
         self.partly = partly
         self._names: dict[str, frozenset[str]] = {}
         self._made: dict[tuple[str, str], frozenset[str]] = {}
+        self._classes = {name for facts in modules.values() for name in facts.classes}
 
     def names(self, module: str) -> frozenset[str]:
         """Return what can be imported from a module; star imports are followed within the package."""
@@ -203,10 +213,26 @@ class _Release:
             elif not found and base not in _EMPTY_BASES:
                 yield OPEN
 
+    def defined(self, module: str, name: str) -> Iterator[str]:
+        """Yield a class's own members; torch's Module, of which a base may be one, brings no others."""
+        facts = self.modules[module].classes[name]
+        yield from (OWN, *facts.members)
+        for base in facts.bases:
+            known = base in _EMPTY_BASES or base.rpartition(".")[2] == "Module"
+            if not known and not self._find_class(module, base) and base not in self._classes:
+                yield OPEN
+
     def bases(self, module: str, name: str) -> Iterator[str]:
         """Yield the names of the classes in the package that a class derives from by itself."""
         found = (self._find_class(module, base) for base in self.modules[module].classes[name].bases)
         yield from (one[1] for one in found if one and one[1] != name)
+
+    def named_bases(self, module: str, name: str) -> Iterator[str]:
+        """Yield those bases, and what is named as a class of the package where its import is not followed."""
+        for base in self.modules[module].classes[name].bases:
+            found = self._find_class(module, base)
+            above = found[1] if found else base if base in self._classes else name
+            yield from (above,) if above != name else ()
 
     def keywords(self, module: str) -> Iterator[str]:
         """Yield the arguments of a module's callables; those of a class that is made as its base is, too."""

@@ -14,6 +14,7 @@ from envdoctor.fetch import Fetcher
 from envdoctor.harvest.atlas import SOURCES, Source, read_release
 from envdoctor.harvest.interface_reader import Reader
 from envdoctor.harvest.interface_sources import LIBRARIES, Library
+from envdoctor.harvest.interface_tables import inheriting
 from envdoctor.harvest.interfaces import UNLISTED, Interface, without_inner
 from envdoctor.harvest.workers import Workers
 from envdoctor.matrix.atlas import COMPILED, Atlas, key_of, load_atlas
@@ -64,20 +65,20 @@ def _answer(check: Callable[[], Sequence[str]]) -> str:
 
 def _interfaces(fetcher: Fetcher, index: str, folder: Path) -> Iterator[Check]:
     for library in LIBRARIES:
-        for version in recorded_versions(folder, library.name):
+        for version in recorded_versions(folder, library.record):
             check = partial(_interface_differs, fetcher, index, folder, library, version)
-            yield f"interface of {library.name} {version}", check
+            yield f"interface of {library.record} {version}", check
 
 
 def _interface_differs(
     fetcher: Fetcher, index: str, folder: Path, library: Library, version: str
 ) -> list[str]:
-    record = load_record(folder, library.name)
+    record = load_record(folder, library.record)
     if record is None:
         return []
     with tempfile.TemporaryDirectory() as empty:
         told = Reader(fetcher, index, Path(empty)).read_release(library, version)
-    return differing(record, version, without_inner(told, library.inner))
+    return differing(record, version, inheriting(without_inner(told, library.inner)))
 
 
 def differing(record: Record, version: str, told: Interface) -> list[str]:

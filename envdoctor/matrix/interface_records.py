@@ -22,6 +22,8 @@ from envdoctor.values import dataclass
 FOLDER = "interfaces"
 SUFFIX = ".tables.xz"
 INDEX, ARGUMENTS, IMPORTS = "owners.bin", "arguments.bin", "imports.bin"
+PART, MODELS = "+", "models"
+"""Between a library's name and the part of it that a record of its own tells of; of its models' classes."""
 _NUMBER = 0x7F
 Spans = Sequence[Sequence[int]]
 
@@ -132,7 +134,8 @@ def recorded_libraries(folder: Folder) -> tuple[str, ...]:
         names = os.listdir(os.path.join(folder, "releases", FOLDER))
     except OSError:
         return ()
-    return tuple(sorted(name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)))
+    libraries = (name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
+    return tuple(sorted(name for name in libraries if PART not in name))
 
 
 def pack_owners(owners: Mapping[str, Iterable[str]]) -> bytes:

@@ -61,6 +61,14 @@ def imported_base(own: Record | None, record: Record, name: str) -> str:
 
 
 @cache
+def named_so(record: Record, name: str) -> str:
+    """Return the class of settings by whose name a name is written: `llama_config`; empty for none."""
+    told = name.replace("_", "").lower()
+    found = (owner for owner in record.members if owner.endswith("Config") and owner.lower() == told)
+    return next(found, "")
+
+
+@cache
 def settings_of(record: Record) -> Sequence[str]:
     """Return the classes of a run's arguments on record, whose names tell whose they are."""
     owners = (owner.removesuffix(".__init__") for owner in record.keywords if owner.endswith(".__init__"))

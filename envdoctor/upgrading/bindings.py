@@ -346,7 +346,15 @@ def made_by(called: Bound) -> Bound:
         return UNKNOWN if owner.rpartition(".")[2].startswith("Auto") else Bound(owner, True)
     if called.member and last in _OWN_ANSWER:
         return Bound(owner, True)
-    return Bound(path, True, own=called.own) if is_class(last) and not called.open else UNKNOWN
+    if not is_class(last) or called.open:
+        return instance_of_text(called)
+    return Bound(path, True, called.attributes, called.own)
+
+
+def instance_of_text(told: Bound) -> Bound:
+    """Return an instance of a class of the text of which only that is known what it is given itself."""
+    made = told.own and told.attributes is not None and not told.instance
+    return Bound(attributes=told.attributes, own=told.own) if made else UNKNOWN
 
 
 def named_in(arguments: ast.arguments) -> list[ast.arg]:
@@ -412,7 +420,8 @@ def instance_of(annotation: ast.expr | None, scopes: Sequence[Scope]) -> Bound:
         case ast.Name() | ast.Attribute():
             told = looked_up(annotation, scopes)
             plain = told.path and not told.instance and is_class(told.path.rpartition(".")[2])
-            return Bound(told.path, True, own=told.own) if plain and not told.open else UNKNOWN
+            known = plain and not told.open
+            return Bound(told.path, True, told.attributes, told.own) if known else instance_of_text(told)
         case _:
             return UNKNOWN
 

@@ -16,6 +16,7 @@ from envdoctor.upgrading.bindings import (
     fields_of,
     handed_up,
     looked_up,
+    made_by,
     own_members,
 )
 from envdoctor.upgrading.handing import handed_on, imported_in, standing_for
@@ -153,8 +154,31 @@ class Project:
     def _class(self, file: Path, node: ast.ClassDef, hops: int) -> Bound:
         bases = [self._base(file, base, hops) for base in node.bases]
         methods = (one for one in node.body if isinstance(one, ast.FunctionDef))
-        handing = with_handing(bases, {one.name: self._standing_for(file, one, hops) for one in methods})
-        return replace(class_of(node, bases), attributes=handing or None)
+        members = {one.name: self._standing_for(file, one, hops) for one in methods}
+        handing = with_handing(bases, members | self._set_on_self(file, node, hops))
+        return replace(class_of(node, bases), attributes=handing)
+
+    def _set_on_self(self, file: Path, node: ast.ClassDef, hops: int) -> dict[str, Bound]:
+        """Return what a class's methods set on `self` that is made of a class; of two of one name neither."""
+        found: dict[str, Bound] = {}
+        for inner in ast.walk(node):
+            match inner:
+                case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=value):
+                    made = self._made(file, value, hops)
+                    found[name] = made if found.setdefault(name, made).path == made.path else UNKNOWN
+                case _:
+                    pass
+        return found
+
+    def _made(self, file: Path, value: ast.expr, hops: int) -> Bound:
+        match value:
+            case ast.Call(func=ast.Attribute(value=ast.Name() as owner, attr="from_pretrained" as maker)):
+                told = self._base(file, owner, hops)
+                return made_by(Bound(f"{told.path}.{maker}")) if told.path else UNKNOWN
+            case ast.Call(func=called):
+                return made_by(self._base(file, called, hops))
+            case _:
+                return UNKNOWN
 
     def _standing_for(self, file: Path, function: ast.FunctionDef, hops: int) -> Bound:
         called = handed_on(function)

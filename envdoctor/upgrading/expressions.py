@@ -18,6 +18,7 @@ from envdoctor.upgrading.bindings import (
     all_of,
     either,
     filtered,
+    instance_of_text,
     key_of,
     keyword_place,
     last_names,
@@ -34,6 +35,7 @@ from envdoctor.upgrading.bindings import (
 from envdoctor.upgrading.guarding import OPEN, Guard, branches, versions_compared
 from envdoctor.upgrading.held import Held
 from envdoctor.upgrading.noting import Notes
+from envdoctor.upgrading.typing_calls import Typed
 from envdoctor.upgrading.uses import Kind, Place, Use
 
 _CALLED_ON = {"partial": 0, "submit": 0, "to_thread": 0, "run_in_executor": 1}
@@ -57,6 +59,9 @@ class Expressions:
         self._loose: list[tuple[str, Place]] = []
         self._waiting: list[tuple[Function | ast.Lambda, list[Scope], Guard]] = []
         self._bound: Counter[str] = Counter()
+        self.typed = Typed()
+        self._heirs: dict[int, list[dict[str, Bound]]] = {}
+        """What instances of deriving classes have, by the identity of what those of the class have."""
         self._taker = ""
         """What is given the answer of the call that is read next."""
 
@@ -172,7 +177,7 @@ class Expressions:
         if not base.instance:
             if isinstance(node.ctx, ast.Load):
                 self.notes.use(Use(Kind.PATH, f"{base.path}.{node.attr}", place))
-            return Bound(f"{base.path}.{node.attr}")
+            return Bound(f"{base.path}.{node.attr}", own=base.own)
         if isinstance(node.ctx, ast.Load) and node.attr not in base.own:
             self.notes.use(Use(Kind.MEMBER, base.path, place, node.attr))
             return self._member(f"{base.path}.{node.attr}")
@@ -199,6 +204,7 @@ class Expressions:
             self._dynamic(node, scopes)
         for keyword, bound in given:
             self.notes.keys(keyword.arg or "", bound.keys or ())
+        self.typed.called(node, elements, given, scopes)
         self.notes.named_in_text(node)
         if named == "isinstance":
             self.notes.caught(node.args[1], scopes)
@@ -209,7 +215,7 @@ class Expressions:
             self.notes.arguments(node, other, given, starred=True)
         if not called.path:
             self.notes.loose_keywords(node, scopes)
-            return called.answer or UNKNOWN
+            return called.answer or instance_of_text(called)
         if called.closed:
             return made_by(called)
         if called.path in ("importlib.import_module",):
@@ -221,6 +227,12 @@ class Expressions:
         self.notes.arguments(node, called, given, starred, taker)
         made = made_by(called)
         held = called.answer or self._held(f"{called.path}()")
+        if (
+            called.own
+            and held.instance
+            and held.path.rpartition(".")[2] == called.path.rpartition(".")[0].rpartition(".")[2]
+        ):
+            held = replace(held, own=called.own)  # a class's own maker makes the class that it is called on
         return held if made is UNKNOWN else made
 
     def _called(self, node: ast.expr, scopes: list[Scope]) -> Bound:
@@ -265,8 +277,7 @@ class Expressions:
             self._expression(target, scopes)
             set_on = looked_up(target.value, scopes).attributes
             if set_on is not None:
-                known = set_on.setdefault(target.attr, bound)
-                set_on[target.attr] = known if known.path == bound.path else UNKNOWN
+                self._set(set_on, target.attr, bound)
         elif isinstance(target, ast.Subscript) and value is not None:
             key, name = key_of(target.slice, value), next(last_names(target.value), "")
             self.notes.keys(name, (key,))
@@ -275,6 +286,13 @@ class Expressions:
             self._expression(target, scopes)
         elif not isinstance(target, ast.Starred):
             self._expression(target, scopes)
+
+    def _set(self, attributes: dict[str, Bound], name: str, bound: Bound) -> None:
+        """Note what is set on instances of a class of the text, and of those that derive from it."""
+        known = attributes.setdefault(name, bound)
+        attributes[name] = known if known.path == bound.path else UNKNOWN
+        for heir in self._heirs.get(id(attributes), ()):
+            self._set(heir, name, attributes[name])
 
     def _given(self, argument: ast.expr, taker: str, scopes: list[Scope]) -> Bound:
         """Read what a call is given by position."""

@@ -140,7 +140,8 @@ def methods_left(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], 
     """
     standing, ended = names_of(record, move), dict[str, str]()
     for owner, told in record.members.items():
-        if not lives(record, told, move.new) or _stands_on_unread(record, owner, move):
+        there = lives(record, told, move.new) or is_named(record, owner, move.new)
+        if not there or _stands_on_unread(record, owner, move):
             continue
         made_up = record.has(told.get("__getattr__", ()), move.new)
         for name, spans in told.items():
@@ -148,6 +149,11 @@ def methods_left(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], 
                 since = gone_since(record, spans, move)
                 ended |= {name: since} if since else {}
     yield from (((METHOD, name), since) for name, since in ended.items() if name not in standing)
+
+
+def is_named(record: Record, owner: str, version: Version) -> bool:
+    """True for a class that is another's name now: what it had is gone where no class has it."""
+    return any(record.has(spans, version) for spans in holding(record.names, owner).values())
 
 
 def _stands_on_unread(record: Record, owner: str, move: Move) -> bool:

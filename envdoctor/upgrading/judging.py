@@ -14,7 +14,6 @@ from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.interface_homes import home_of
 from envdoctor.matrix.interface_records import Record, Spans, load_record
 from envdoctor.matrix.late_tables import holding
-from envdoctor.patterns import row_pattern
 from envdoctor.rules.interface_lookup import DISTINCT, distribution_of
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.upgrading.arguments import (
@@ -22,6 +21,7 @@ from envdoctor.upgrading.arguments import (
     callable_of,
     has_come_elsewhere,
     imported_base,
+    named_so,
     not_taken,
     owner_of,
     position,
@@ -36,10 +36,8 @@ from envdoctor.upgrading.gone import (
     METHOD,
     SETTINGS,
     Move,
-    end_of,
     gone_from,
     gone_since,
-    had,
     hook_gone,
     is_another,
     is_covered,
@@ -53,6 +51,7 @@ from envdoctor.upgrading.gone import (
 )
 from envdoctor.upgrading.held import Held, held_by
 from envdoctor.upgrading.known_settings import KnownSettings
+from envdoctor.upgrading.parts import by_attribute, models_told
 from envdoctor.upgrading.paths import is_module_alone, is_open, passed_on_until, stands
 from envdoctor.upgrading.renames import Renames, holds, is_taken_by_new
 from envdoctor.upgrading.unsaid import function_unsaid, methods_unsaid, raised_no_more
@@ -86,7 +85,7 @@ class Judge:
     @cached_property
     def renames(self) -> Renames:
         """The rows of renames."""
-        return Renames(self.matrix.rows(tables.RenameRow))
+        return Renames(self.matrix.rows(tables.RenameRow), self.matrix.rows(tables.AttributeRow))
 
     @cached_property
     def called(self) -> Mapping[str, Sequence[tables.CalledRow]]:
@@ -152,6 +151,8 @@ class Judge:
         move = self.moves.get(library)
         move = move if use.kind in NAMED else self.lately.get(library, move)
         found = self._judged(use, move) if move is not None else None
+        if move and not found and (told := models_told(self.matrix.folder, library, use, move)):
+            found = self._by_record(*told, move)
         if found := found or self._derived(use):
             yield replace(found, certainty=Certainty.LIKELY) if use.unsure else found
             return
@@ -191,7 +192,9 @@ class Judge:
         return any(self._name(use, record, ever, module, name) for module, name in use.instead)
 
     def _judged(self, use: Use, move: Move) -> Break | None:
-        record = load_record(self.matrix.folder, self.library(use.path))
+        return self._by_record(use, load_record(self.matrix.folder, self.library(use.path)), move)
+
+    def _by_record(self, use: Use, record: Record | None, move: Move) -> Break | None:
         match use.kind:
             case Kind.IMPORT | Kind.STAR:
                 cared = use.modules and self._module(use, record, move, use.path) and not self._fails_too(use)
@@ -249,20 +252,8 @@ class Judge:
         return next((by_rename(use, path, row, move) for path, row in rows if row), None)
 
     def _by_row(self, use: Use, move: Move, path: str, owner: str, name: str) -> Break | None:
-        """Answer by the curated attributes of a module or class: what no file tells of it."""
-        library = self.library(path)
-        for row in self.matrix.rows(tables.AttributeRow):
-            if row.library != library or name not in row.names:
-                continue
-            form = row_pattern(row.owner, case=True)
-            if not form.fullmatch(owner) or form.fullmatch(f"Zz{owner}"):
-                continue  # of whatever class is called so an error line tells, the code does not
-            if version_satisfies(move.new, row.having) or not had(row.having, move):
-                continue
-            path = f"{path}.{name}"
-            renamed = self.renames.new_name(path, move)
-            return Break(use, path, end_of(row.having), renamed or row.hint)
-        return None
+        rows = self.renames.attributes.get(self.library(path), ())
+        return by_attribute(rows, self.renames, use, move, f"{path}.{name}", owner)
 
     def _module(self, use: Use, record: Record | None, move: Move, module: str) -> Break | None:
         spans = record.modules.get(module, ()) if record else ()
@@ -425,8 +416,11 @@ class Judge:
         record = load_record(self.matrix.folder, library) if base and not use.path else None
         if record is None:
             return None
-        found = self._member(replace(use, path=f"{record.root}.{base}"), record, self.moves[library])
-        return found and replace(found, use=use)
+        for owner in (base, named_so(record, use.receiver)):
+            found = self._member(replace(use, path=f"{record.root}.{owner}"), record, self.moves[library])
+            if found is not None:
+                return replace(found, use=use)
+        return None
 
     def _call(self, use: Use, libraries: Iterable[str]) -> Iterator[Break]:
         """Answer by the rows of methods whose answer is another where an argument is not given.

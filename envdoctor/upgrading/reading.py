@@ -35,6 +35,7 @@ from envdoctor.upgrading.guarding import (
 )
 from envdoctor.upgrading.handing import handed_on, imported_in, standing_for
 from envdoctor.upgrading.held import Held, holds_nothing
+from envdoctor.upgrading.typing_calls import OF_CLASS
 from envdoctor.upgrading.uses import Kind, Read, Use
 
 _LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
@@ -79,7 +80,7 @@ class _Reader(Expressions):
 
     def finish(self) -> None:
         """Read the functions, then settle the names that star imports must bring."""
-        while self._waiting:
+        while self._waiting or self._read_again():
             function, scopes, self.notes.guard = self._waiting.pop(0)
             inner = {**self._parameters(function, scopes), **self._self_of(function, scopes)}
             if isinstance(function, ast.Lambda):
@@ -92,6 +93,13 @@ class _Reader(Expressions):
                 self.read.uses.append(Use(Kind.STAR, module, place, name))
         self.read.uses[:] = (use for use in self.read.uses if not self._comes_elsewhere(use))
 
+    def _read_again(self) -> bool:
+        """Let the functions wait again of whose arguments the calls told more than was known."""
+        told = self.read.unfollowed
+        self._waiting += self.typed.again()
+        self.read.unfollowed = told
+        return bool(self._waiting)
+
     def _comes_elsewhere(self, use: Use) -> bool:
         """True for an import that may fail, of a name that is bound a second time."""
         return use.unsure and use.kind is Kind.IMPORT and self._bound[use.name] > 1
@@ -99,7 +107,7 @@ class _Reader(Expressions):
     def _parameters(self, function: Function | ast.Lambda, scopes: Sequence[Scope]) -> Scope:
         rest = [one.arg for one in (function.args.vararg, function.args.kwarg) if one is not None]
         named = {one.arg: instance_of(one.annotation, scopes) for one in named_in(function.args)}
-        return named | dict.fromkeys(rest, UNKNOWN)
+        return named | dict.fromkeys(rest, UNKNOWN) | self.typed.given(function)
 
     def _self_of(self, function: Function | ast.Lambda, scopes: Sequence[Scope]) -> Scope:
         own = scopes[-1].get("<self>")
@@ -137,6 +145,7 @@ class _Reader(Expressions):
                     self._annotation(argument.annotation, scopes)
                 self._annotation(node.returns, scopes)
                 self._waiting.append((node, list(scopes), self.notes.guard))
+                self.typed.defined(node, list(scopes), self.notes.guard)
             case ast.ClassDef():
                 self._class(node, scopes)
             case ast.If():
@@ -231,12 +240,14 @@ class _Reader(Expressions):
         methods = (one for one in node.body if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)))
         members = {one.name: self._standing_for(one, scopes) for one in methods}
         handing = with_handing(bases, members | annotated_in(node, scopes))
-        whole = replace(whole, attributes=handing or None)
+        whole = replace(whole, attributes=handing)
+        for base in bases:
+            if base.attributes is not None:
+                self._heirs.setdefault(id(base.attributes), []).append(handing)
         inner: Scope = {
-            "<self>": Bound(whole.path, True, {**handing}, whole.own)
-            if known
-            else Bound(attributes={**handing}),
+            "<self>": Bound(whole.path, True, handing, whole.own) if known else Bound(attributes=handing),
             "<above>": above if not above.instance else UNKNOWN,
+            OF_CLASS: Bound(node.name),
         }
         self._mixed |= {node.name: inner} if not whole.path else {}
         for name in (one.id for one in node.bases if isinstance(one, ast.Name) and known):

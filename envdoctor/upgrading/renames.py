@@ -26,7 +26,13 @@ _OF_FUNCTION = re.compile(r"[a-z]\w{1,60}\(([a-z]\w{1,60})\)")
 class Renames:
     """The rows of renames of the libraries that move, each asked for by what stands in the code."""
 
-    def __init__(self, rows: Sequence[tables.RenameRow]) -> None:
+    def __init__(
+        self, rows: Sequence[tables.RenameRow], attributes: Sequence[tables.AttributeRow] = ()
+    ) -> None:
+        self.attributes: dict[str, list[tables.AttributeRow]] = {}
+        """The curated attributes of modules and classes, by library."""
+        for told in (one for one in attributes if one.library):
+            self.attributes.setdefault(told.library or "", []).append(told)
         self._by_old = {old: row for row in rows if not row.answered for old in _each_of(row.old)}
         self._answered = [(old, row) for row in rows if row.answered for old in _each_of(row.old)]
         self._met: dict[Move, list[str]] = {}

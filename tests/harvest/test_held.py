@@ -14,6 +14,8 @@ class Outer:
     either: Inner | int
     def made(self) -> "Inner": ...
     def again(self) -> Self: ...
+    @classmethod
+    def parsed(cls: type[Model], text) -> Model: ...
     @property
     def first(self) -> Inner: ...
 class Holder:
@@ -33,6 +35,7 @@ def test_annotations_tell_classes() -> None:
         "Outer.many": "[Inner]",
         "Outer.made()": "Inner",
         "Outer.again()": "Outer",
+        "Outer.parsed()": "Outer",
         "Outer.first": "Inner",
         "Holder.outer": "Outer",
         "Holder.inner": "Inner",

@@ -9,7 +9,7 @@ import pytest
 from envdoctor.harvest import interfaces, module_syntax
 from envdoctor.harvest.interface_reader import chosen_releases, digest_of, narrowed, outline_of, read_files
 from envdoctor.harvest.interface_sources import Library, Step
-from envdoctor.harvest.interface_tables import encode
+from envdoctor.harvest.interface_tables import encode, inheriting
 from envdoctor.harvest.interfaces import Interface, scan_interface
 from envdoctor.matrix.interface_records import Record, pack_owners, pack_record
 
@@ -314,3 +314,34 @@ def test_a_version_before_all_that_were_read_counts_as_the_first() -> None:
     assert record.has([[0, 0]], Version("1.9"))
     assert not record.has([[0, 0]], Version("2.0.1"))
     assert record.others([[0, 0]]) == [[1, 1]]
+
+
+def test_of_some_files_the_classes_are_told_by_what_they_define_themselves() -> None:
+    library = Library("gizmo", "1", members=("gizmo/base.py",), defined=("gizmo/models/*.py",), part="models")
+    base = b"class Base:\n    def keep(self): ...\n    def __init__(self, config): ...\n"
+    model = (
+        b"from torch import nn\nfrom ..base import Base\n"
+        b'class Wheel(Base, nn.Module):\n    """Text: x = 1."""\n    %b\n'
+        b"    def __init__(self, config, old=None):\n"
+        b"        self.register_buffer('kept', None)\n        self.left: int = 1\n    def turn(self): ...\n"
+        b"class Sub(Wheel): ...\ndef helper(): ...\n"
+    )
+    releases = {}
+    for version, own in (("1", b"def keep(self): ..."), ("2", b"size = 1")):
+        files: dict[str, bytes | None] = {
+            "gizmo/__init__.py": b"",
+            "gizmo/base.py": base,
+            "gizmo/models/wheel.py": model % own,
+        }
+        if version == "2":
+            files["gizmo/models/wheel.py"] = (
+                (model % own).replace(b", old=None", b"").replace(b"left", b"right")
+            )
+        whole = {name: narrowed(name, body, library) for name, body in files.items()}
+        releases[version] = read_files(whole, library)
+    told = encode(releases, "gizmo")
+    assert told["members"]["Sub"] == told["members"]["Wheel"]
+    assert told["members"]["Wheel"] == {"left": [[0, 0]], "right": [[1, 1]], "size": [[1, 1]]}
+    assert told["keywords"]["Wheel.__init__"] == {"old": [[0, 0]], "~1": [[1, 1]], "~2": [[0, 0]]}
+    assert library.record == "gizmo+models"
+    assert {"Sub:keep", "Sub:right", "Wheel:size"} <= inheriting(releases["2"]).members
