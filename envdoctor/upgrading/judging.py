@@ -151,7 +151,7 @@ class Judge:
         move = self.moves.get(library)
         move = move if use.kind in NAMED else self.lately.get(library, move)
         found = self._judged(use, move) if move is not None else None
-        if move and not found and (told := models_told(self.matrix.folder, library, use, move)):
+        if move and not found and (told := models_told(self.matrix, library, use, move)):
             found = self._by_record(*told, move)
         if found := found or self._derived(use):
             yield replace(found, certainty=Certainty.LIKELY) if use.unsure else found

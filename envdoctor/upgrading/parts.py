@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from envdoctor.fact_files import Folder
-from envdoctor.matrix import tables
+from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.interface_records import MODELS, PART, Record, load_record
 from envdoctor.patterns import row_pattern
 from envdoctor.rules.ranges import version_satisfies
@@ -21,7 +20,7 @@ _BELOW = (0, 1)
 """How many names may stand below a class of which an argument is given: it, or a method."""
 
 
-def models_told(folder: Folder, library: str, use: Use, move: Move) -> tuple[Use, Record] | None:
+def models_told(matrix: Matrix, library: str, use: Use, move: Move) -> tuple[Use, Record] | None:
     """Return the use and the record of the library's models where that alone tells of the class."""
     if use.kind not in _OF_CLASSES:
         return None
@@ -30,11 +29,11 @@ def models_told(folder: Folder, library: str, use: Use, move: Move) -> tuple[Use
     below = len(parts) - place - 1
     if below not in (_BELOW if use.kind is Kind.KEYWORD else (int(use.kind is Kind.PATH),)):
         return None
-    record = load_record(folder, library)
+    record = load_record(matrix.folder, library)
     own = record.members.get(parts[place]) if record else None
     if record is not None and own is not None and lives(record, own, move.new):
         return None
-    part = load_record(folder, f"{library}{PART}{MODELS}")
+    part = load_record(matrix.folder, f"{library}{PART}{MODELS}")
     if part is None or (move.old is not None and not part.knows(move.old)):
         return None
     owner, _, name = use.path.rpartition(".")
