@@ -85,18 +85,20 @@ def _finding(view: View, wanted: Wanted) -> Finding | None:
     if users:
         asking += f" (of what is here, {', '.join(told_release(view, name) for name in users[:_NAMED])} may)"
     asker = asker or next(iter(users), "")
-    other = _of_another(view, wanted, owner)
+    other, never = _of_another(view, wanted, owner), _never(view, wanted, owner)
     return Finding(
         id=ID,
         severity=Severity.ERROR,
         summary=f"{other.what}: {told_release(view, owner)}, which is told, has it as all of {owner}"
         f" {specifier_for(view, other)}, so what failed ran another {owner}, or has a class of that name"
         if other
+        else f"{here} {what}, nor has any release of {owner} that was read: {asking} means another"
+        if never and wanted.lack is not Lack.NAME
         else f"{here} {what}: {asking} was written for another version of " + (owner or "it"),
         cause="Names, arguments and members come, move and go with releases. "
         + (f"{asker} and {owner} are" if asker and owner and not users else "Who asks and who is asked are")
         + " of different times, or a half upgraded copy is imported."
-        + _never(view, wanted, owner),
+        + never,
         evidence=(Evidence(wanted.symptom.id, wanted.symptom.text, wanted.symptom.source),),
         remedies=(
             *_as_told(view, other),
@@ -149,29 +151,27 @@ def users_of(view: View, owner: str) -> list[str]:
 
 def _never(view: View, wanted: Wanted, owner: str) -> str:
     """Say that no release takes an argument or has a name, where what each of them has is on record."""
-    if owner and wanted.lack is Lack.NAME:
-        return _never_had(view, wanted, owner)
-    record = load_record(view.matrix.folder, owner) if owner and wanted.lack is Lack.KEYWORD else None
-    names = (wanted.owner, f"{wanted.owner.partition('.')[0]}.__init__")
-    taken = (
-        next((record.keywords[name] for name in names if name in record.keywords), None) if record else None
-    )
-    if not taken or wanted.name in taken:
+    record = load_record(view.matrix.folder, owner) if owner else None
+    of_class = wanted.owner.partition(".")[0]
+    if record is None:
+        return ""
+    if wanted.lack is Lack.NAME and not holding(record.names, wanted.name):
+        return (
+            f" No release of {owner} that was read has it under that name anywhere: it is of another"
+            f" package, of a newer release, or of a fork (a project's own modified copy of {owner}, which"
+            " its repository installs)."
+        )
+    if wanted.lack is Lack.MEMBER and wanted.name not in record.members.get(of_class, (wanted.name,)):
+        return f" No release of {owner} that was read tells of {wanted.name} in its {of_class}."
+    taken = [
+        record.keywords[name] for name in (wanted.owner, f"{of_class}.__init__") if name in record.keywords
+    ]
+    if wanted.lack is not Lack.KEYWORD or not taken or wanted.name in taken[0]:
         return ""
     return (
         f" No release of {owner} that was read takes it: {wanted.name} is not an argument (parameter,"
         f" field) of {wanted.owner}, so that it is misspelt, meant for another call,"
         " or of documentation that is wrong."
-    )
-
-
-def _never_had(view: View, wanted: Wanted, owner: str) -> str:
-    if (record := load_record(view.matrix.folder, owner)) is None or holding(record.names, wanted.name):
-        return ""
-    return (
-        f" No release of {owner} that was read has it under that name anywhere: it is of another package,"
-        f" of a newer release, or of a fork (a project's own modified copy of {owner}, which its repository"
-        " installs)."
     )
 
 
@@ -218,7 +218,10 @@ def _owner(view: View, wanted: Wanted) -> str:
         having = libraries_with(view.matrix.folder, owner)
         known = _known_to_have(view, having, owner.partition(".")[0], asking_package(view, wanted.asker))
         exporting = [n for n in known if _exports(view, n, owner.partition(".")[0])] or known
-        meant = [n for n in exporting if _ever_had(view, n, owner, wanted.name)] or exporting
+        meant = [n for n in exporting if _ever_had(view, n, owner, wanted.name)]
+        if not meant and (wanted.lack is Lack.POSITION or owner == wanted.owner):
+            # whose class or function of that very name it is, not who has one that it is called after
+            meant = [n for n in exporting if wanted.lack is Lack.POSITION or view.facts.distribution(n)]
         private = wanted.owner.startswith("_") and owner != wanted.owner
         if len(meant) == 1 and (not private or view.facts.distribution(meant[0])):
             return meant[0]  # what a class's name ends in may be a base of any library

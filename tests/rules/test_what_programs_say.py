@@ -15,7 +15,7 @@ MATRIX = load_matrix()
 HERE = Path(__file__).parent
 TABLE = [
     line
-    for name in ("programs_say.tsv", "engines_say.tsv", "loaders_say.tsv", "mended_say.tsv")
+    for name in ("programs_say.tsv", "engines_say.tsv", "loaders_say.tsv", "mended_say.tsv", "ranges_say.tsv")
     for line in (HERE / name).read_text("utf-8").splitlines()
 ]
 PARTS = 12  # so many tests, that none takes long
