@@ -40,12 +40,20 @@ def test_a_name_of_another_library_is_sent_there() -> None:
 @pytest.mark.parametrize(
     ("error", "library"),
     [
-        ("AttributeError: 'MyDPOTrainer' object has no attribute '_never_there'", "trl"),
+        ("trl==0.16.0\nAttributeError: 'DPOTrainer' object has no attribute '_never_there'", "trl"),
         ("TypeError: _unsloth_never_there() takes 3 positional arguments but 4 were given", "unsloth"),
     ],
 )
 def test_a_class_is_named_after_its_base_and_a_patch_after_its_patcher(error: str, library: str) -> None:
     assert judged(f"{error}\n")["RELEASES-APART"].summary.startswith(library)
+
+
+def test_what_no_release_ever_had_blames_nobody_who_is_not_listed() -> None:
+    assert "RELEASES-APART" not in judged(
+        "AttributeError: 'MyDPOTrainer' object has no attribute '_never_there'\n"
+    )
+    told = judged("trl==0.16.0\nAttributeError: 'DPOTrainer' object has no attribute '_never_there'\n")
+    assert "nor has any release of trl" in told["RELEASES-APART"].summary
 
 
 def test_a_builtin_type_belongs_to_no_library() -> None:
