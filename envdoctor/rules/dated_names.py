@@ -83,7 +83,7 @@ def _names(error: ErrorSeen) -> Sequence[str]:
 
 def _of(view: View, error: ErrorSeen, name: str, library: str) -> _Dated | None:
     """Return a name with the releases that have it, where the installed one is or may be among them."""
-    record = load_record(view.matrix.folder, library) if _may_be(view, error, library) else None
+    record = load_record(view.matrix.folder, library) if _may_be(view, error, name, library) else None
     if record is None:
         return None
     spans = joined(holding(record.names, name).values())
@@ -100,9 +100,14 @@ def _is_old(view: View, record: Record, spans: Spans) -> bool:
     return still and (first is None or newest is None or newest - first > YOUNG)
 
 
-def _may_be(view: View, error: ErrorSeen, library: str) -> bool:
-    """True where the traceback runs through a library, or without one where it may be installed."""
-    return _is_run(view, error, library) if error.frames else view.installed(library) is not False
+def _may_be(view: View, error: ErrorSeen, name: str, library: str) -> bool:
+    """True where the traceback runs through a library, or without one where it may be installed.
+
+    A class of the same name may be any project's own: of it the report has to have the library.
+    """
+    if error.frames:
+        return _is_run(view, error, library)
+    return view.installed(library) is not False if "_" in name else _is_named(view, error, library)
 
 
 def _is_named(view: View, error: ErrorSeen, library: str) -> bool:

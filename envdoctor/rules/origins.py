@@ -21,7 +21,7 @@ from envdoctor.rules.sayings import saying_of
 from envdoctor.rules.view import View
 
 ID = "RAISED-BY-LIBRARY"
-_SPACE = re.compile(r"\W+")
+_SPACE = re.compile(r"[\W_]+")
 _BLANK = "..."
 """What stands in a template where the message has a value."""
 _INSTALL = re.compile(r"`pip install ([A-Za-z][\w.-]{1,60})`")
@@ -57,6 +57,12 @@ _SYSTEM = frozenset(
         "object of type is not json serializable",
         "list index out of range",
         "division by zero",
+        "init got multiple values for argument",
+        "issubclass arg must be a class",
+        "issubclass arg 1 must be a class",
+        "issubclass arg 2 must be a class or tuple of classes",
+        "isinstance arg 2 must be a type or tuple of types",
+        "python integer out of bounds for",
     )
 )
 """What the C library says of a failed call, and Python of a path that is none."""
