@@ -20,15 +20,40 @@ def required_by(text: str) -> list[str]:
             known |= {target.id: value for target in node.targets if isinstance(target, ast.Name)}
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             known[node.target.id] = _value(ast.BinOp(node.target, node.op, node.value), known)
+    given = (_value(asked, known) for asked in _asked_of_setup(tree))
+    return [line for lines in given if isinstance(lines, list) for line in lines if isinstance(line, str)]
+
+
+def texts_behind(text: str) -> set[str]:
+    """Return the literal texts from which the `install_requires` of calls of setup() is made, through names.
+
+    `fetch("base.txt")` names a file to whoever reads it, whatever `fetch` is.
+    """
+    tree = parse_python(text)
+    made: dict[str, list[ast.expr]] = {}
+    for node in _statements(tree.body):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                made.setdefault(getattr(target, "id", ""), []).append(node.value)
+    todo, told = [*_asked_of_setup(tree)], set[str]()
+    for expression in todo:
+        for part in ast.walk(expression):
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                told.add(part.value)
+            elif isinstance(part, ast.Name):
+                todo += made.pop(part.id, ())
+    return told
+
+
+def _asked_of_setup(tree: ast.Module) -> Iterator[ast.expr]:
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    given = (
-        _value(keyword.value, known)
+    return (
+        keyword.value
         for call in calls
         if getattr(call.func, "id", getattr(call.func, "attr", "")) == "setup"
         for keyword in call.keywords
         if keyword.arg == "install_requires"
     )
-    return [line for lines in given if isinstance(lines, list) for line in lines if isinstance(line, str)]
 
 
 def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:

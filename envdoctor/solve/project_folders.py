@@ -39,7 +39,12 @@ def read_project(
         if _tells(found):
             return Asked.joined((found, _said(name, opened)))
         named = list(dict.fromkeys(_files_named(name, text, folder)))
-        if len(named) == 1 or (named and name == "pyproject.toml"):
+        if len(named) > 1 and name == "setup.py":
+            from envdoctor.solve.literals import texts_behind  # dear to load
+
+            meant = texts_behind(text)
+            named = [one for one in named if one in meant]
+        if len(named) == 1 or (named and name != "setup.cfg"):
             files = (read_file(folder / one) for one in named)
             told = told_beside(path, text)
             return Asked.joined((*files, told, _said(", ".join(named), opened or name)))

@@ -83,6 +83,8 @@ def _commands(answer: PinSet, file: str, typed: Sequence[str]) -> Iterator[str]:
     if len(words) > WORDS:
         words = [*(typed or ["-r requirements.txt"]), *(f"'{one}'" for one in answer.besides)]
     asked = " ".join([*words, *(pin.name for pin in answer.pins if pin.apart)])
+    if not asked:
+        return
     strategy = " --index-strategy unsafe-best-match" if answer.indexes else ""
     steps = list(_steps(answer, asked, f"-c {file}"))
     for opening, installer in (("install:", f"{UV}{strategy}"), ("    or: ", PIP)):

@@ -259,6 +259,16 @@ SILENT = "[tool.black]\nline-length = 99\n"
             {"setup.py": "setup(install_requires=open('reqs/require.txt'))", "reqs/require.txt": "einops"},
         ),
         (
+            "setup.py",
+            {
+                "setup.py": "def lines(path):\n    with open(path) as told:\n        return list(told)\n"
+                "needed = lines('require.txt')\nmore = {'dev': lines('require-dev.txt')}\n"
+                "setup(install_requires=needed, extras_require=more)\n",
+                "require.txt": "einops",
+                "require-dev.txt": "pytest",
+            },
+        ),
+        (
             "pyproject.toml",
             {
                 "pyproject.toml": '[project]\nname = "mine"\ndynamic = ["dependencies"]\n'
