@@ -49,20 +49,22 @@ class ModuleImports(NamedTuple):
     """The generators that wrote it, each with its version."""
     asked: tuple[Taken, ...] = ()
     """What it imports when a name is asked for that it does not bind."""
+    stars: tuple[str, ...] = ()
+    """The modules of which it takes all names, where all that it has beside `names` comes from there."""
 
     def as_json(self) -> list[Any]:
         """Return the parts as lists."""
         parts = (self.taken, self.used, self.made, self.asked)
         taken, used, made, asked = (list(map(list, part)) for part in parts)
-        return [taken, self.names, self.open_, used, made, asked]
+        return [taken, self.names, self.open_, used, made, asked, list(self.stars)]
 
 
 def parse_kept(told: list[Any]) -> ModuleImports:
     """Return what `as_json` wrote; raises TypeError or ValueError for what it did not write."""
-    taken, names, open_, used, made, asked = told
+    taken, names, open_, used, made, asked, stars = told
     imports, uses, late = (tuple(Taken(*one) for one in part) for part in (taken, used, asked))
     written = tuple((str(by), str(version)) for by, version in made)
-    return ModuleImports(imports, dict(names), bool(open_), uses, written, late)
+    return ModuleImports(imports, dict(names), bool(open_), uses, written, late, tuple(map(str, stars)))
 
 
 def imports_of(module: str, package: bool, source: bytes) -> ModuleImports | None:
@@ -72,19 +74,24 @@ def imports_of(module: str, package: bool, source: bytes) -> ModuleImports | Non
     except SyntaxError:
         return None
     here = module.split(".") if package else module.split(".")[:-1]
-    bound, stars = dict[str, str](), False
+    bound, stars = dict[str, str](), list[str]()
     for node, typed in _flat(body):
-        stars = stars or (isinstance(node, ast.ImportFrom) and node.names[0].name == "*")
+        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+            stars.append(_source_of(node, here))
         lazily = _source_of(node, here) if typed is not None and isinstance(node, ast.ImportFrom) else ""
         for name in _bound(node) if typed is None or lazily else ():
             bound.setdefault(name, IF.join(filter(None, (lazily, typed))))
+    asking = list(_asking(source)) if b"\ndef __getattr__(" in source else []
+    for name, module in _answered(asking, here):
+        bound.setdefault(name, module)
     taken = tuple(_imports(body, here))
     if b"import_module(" in source:
         taken += tuple(_made_up(body, source))
     used = dict.fromkeys(_used(body))
-    open_ = stars or _makes_names(source.lower())
-    asked = tuple(_imports(_asking(source), here)) if b"\ndef __getattr__(" in source else ()
-    return ModuleImports(taken, bound, open_, tuple(used), tuple(made_by(source)), asked)
+    made_up = _makes_names(source.lower())
+    asked = tuple(_imports(asking, here))
+    open_, alone = made_up or bool(stars), () if made_up else tuple(stars)
+    return ModuleImports(taken, bound, open_, tuple(used), tuple(made_by(source)), asked, alone)
 
 
 def _imports(body: Iterable[ast.stmt], here: list[str]) -> Iterator[Taken]:
@@ -98,6 +105,21 @@ def _asking(source: bytes) -> Iterator[ast.stmt]:
     for node in parse_python(source).body:
         if isinstance(node, ast.FunctionDef) and node.name == "__getattr__":
             yield from node.body
+
+
+def _answered(asking: Sequence[ast.stmt], here: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the names that are imported when they are asked for, each with its module.
+
+    `if name == "Chat": from other import Chat`, whichever variable holds the name that is asked for.
+    """
+    for node in (one for statement in asking for one in ast.walk(statement) if isinstance(one, ast.If)):
+        match node.test:
+            case ast.Compare(left=ast.Name(), ops=[ast.Eq()], comparators=[ast.Constant(value=str(name))]):
+                for one in node.body:
+                    if isinstance(one, ast.ImportFrom) and name in {alias.name for alias in one.names}:
+                        yield name, _source_of(one, here)
+            case _:
+                pass
 
 
 def _makes_names(source: bytes) -> bool:

@@ -25,7 +25,7 @@ from envdoctor.harvest.remote_archive import RemoteZip, naming, read_sdist_membe
 from envdoctor.inputs import MEBIBYTE
 from envdoctor.toml_text import parse_toml
 
-SCHEMA = "envdoctor.modules/4"
+SCHEMA = "envdoctor.modules/5"
 WHOLE = 2 * MEBIBYTE
 """Wheels up to this many bytes are read whole: that takes no longer than their directory and some members."""
 LARGEST_SDIST = 8 * MEBIBYTE

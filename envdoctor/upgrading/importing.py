@@ -259,10 +259,22 @@ class Walk:
             return not self._brought_elsewhere(module, one.owner or release.name)
         if not release.has(module):
             return bool(above) and bool(release.file_of(above)) and not self._is_open(release, above)
-        told = release.told.get(module)
-        if not name or told is None or told.open_:
-            return False
-        return name not in told.names and not release.has(f"{module}.{name}")
+        return bool(name) and not self._may_have(release, module, name, set())
+
+    def _may_have(self, release: ReleaseModules, module: str, name: str, seen: set[str]) -> bool:
+        """False where neither a module nor those of the release of which it takes all names have a name."""
+        seen.add(module)
+        self.reader.read({(release.name, release.version): [module]})
+        told = (self.reader.release(release.name, release.version) or release).told.get(module)
+        if told is None or (told.open_ and not told.stars):
+            return True
+        if name in told.names or release.has(f"{module}.{name}"):
+            return True
+        return any(
+            not release.has(star) or self._may_have(release, star, name, seen)
+            for star in told.stars
+            if star not in seen
+        )
 
     def _is_open(self, release: ReleaseModules, module: str) -> bool:
         told = release.told.get(module)

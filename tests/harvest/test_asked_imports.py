@@ -150,6 +150,8 @@ def test_a_newer_library_is_taken_where_the_one_chosen_lacks_what_is_imported(
     [
         ("import einops\n    return getattr(einops, name)", True),
         ("if name == 'other':\n        import einops\n    raise AttributeError(name)", False),
+        ("if name == 'Thing':\n        from einops import Thing\n        return Thing", True),
+        ("if name == 'Other':\n        from einops import Other\n        return Other", False),
         ("try:\n        import einops\n    except ImportError:\n        return None", False),
     ],
 )

@@ -141,6 +141,19 @@ def test_a_release_that_lost_what_code_imports_is_held_back(
     assert "train.py, line 1 imports unheard_of." in " ".join(answer.told["notes"])
 
 
+@pytest.mark.parametrize(("name", "version"), [("gone", "1.3"), ("part", "1.6")])
+def test_names_that_a_module_takes_all_of_from_its_own_are_looked_for_there(
+    index: FakeIndex, pin, tmp_path: Path, name: str, version: str
+) -> None:
+    for minor in range(7):
+        top = b"from .parts import *\n" + (b"gone = 1\n" if minor < 4 else b"")
+        members = {"unheard_of/__init__.py": top, "unheard_of/parts.py": b"part = 1\n"}
+        index.add_wheel("unheard-of", f"1.{minor}", members=members)
+    code = tmp_path / "train.py"
+    code.write_text(f"from unheard_of import {name}\n")
+    assert pin("unheard-of", "--code", str(code)).pins["unheard-of"] == version
+
+
 def test_a_looked_up_package_gets_a_recorded_library_that_has_what_it_imports(index: FakeIndex, pin) -> None:
     members = {"unheard_of/__init__.py": b"from transformers import AdamW\n"}
     index.add_wheel("unheard-of", "1.0", "transformers", members=members, uploaded=OF_OLD)
