@@ -35,8 +35,9 @@ _IDLE = (
 )
 IDLE = frozenset(_IDLE.split())
 """What these frameworks import and a step on texts never calls."""
-ROWS, MARKS, ROOM = 64, 24, 64
-"""Rows; letters left for what a template writes; letters by which an answer is too long."""
+ROWS, MARKS, ROOM, PREFIXED = 64, 24, 64, 2
+"""Rows; letters left for what a template writes; letters by which an answer is too long; tokens that may
+stand before a question and an answer."""
 TEMPLATE = "{% for message in messages %}{{ message['content'] }} {{ eos_token }} {% endfor %}"
 
 
@@ -260,19 +261,26 @@ def axolotl(case: dict[str, Any], folder: Path) -> Any:
     from axolotl.cli.train import do_train
     from trl.trainer import base_trainer
 
-    pairs = case["task"] == "dpo"
+    task = case["task"]
+    compared = task in ("dpo", "kto")
 
     def form(asked: str, answered: str, other: str, number: int) -> dict[str, Any]:
-        if pairs:
-            return {"prompt": asked, "chosen": answered, "rejected": other}
+        left = (
+            case["seq"] - len(asked) - PREFIXED
+        )  # rows that it had to cut, some tokenizers make longer again
+        if task == "dpo":
+            return {"prompt": asked, "chosen": answered[:left], "rejected": other[:left]}
+        if task == "kto":
+            return {"prompt": asked, "completion": answered[:left], "label": number % 2 == 0}
         return {"text": (asked + answered)[: case["seq"] - 1]}  # and its end; what is longer is cut in two
 
     write_rows(case, folder / "rows.jsonl", form)
-    kind = {"field_prompt": "prompt", "field_chosen": "chosen", "field_rejected": "rejected"}
+    fields = ("prompt", "chosen", "rejected") if task == "dpo" else ("prompt", "completion", "label")
+    kind = {f"field_{name}": name for name in fields}
     rows = {"path": str(folder / "rows.jsonl"), "ds_type": "json", "split": "train"}
     values: dict[str, Any] = {
         "base_model": str(folder / "model"),
-        "datasets": [{**rows, "type": kind if pairs else "completion"}],
+        "datasets": [{**rows, "type": kind if compared else "completion"}],
         "dataset_prepared_path": str(folder / "prepared"),
         "output_dir": str(folder / "out"),
         "sequence_len": case["seq"],
@@ -295,8 +303,8 @@ def axolotl(case: dict[str, Any], folder: Path) -> Any:
     }
     if case["ckpt"]:
         values["gradient_checkpointing_kwargs"] = {"use_reentrant": False}
-    if pairs:
-        values["rl"] = "dpo"
+    if compared:
+        values |= {"rl": task, "remove_unused_columns": False}
     if case["method"] != "full":
         parts = ("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel")
         kernels = dict.fromkeys(parts, bool(case.get("kernels")))

@@ -6,7 +6,9 @@ CASES is a list of cases of `measured_runs.py`, or of `measured_images.py` where
 says "squeezed": S is run again on growing segments with S times what it allocated as all that torch may
 reserve. One that holds a job for `slice_child.py` as "traced" is traced before it is run, and that kept.
 One that holds a "request" is a trial of a chosen profile, as `profiles.py` plans them, and torch may reserve
-its "budget_bytes". A case waits until the card has its "gib" (as far as --room goes).
+its "budget_bytes". One that holds a "profile" is what `envdoctor profile` is told beside --validate, with
+the interpreter of its "environment" (in `environments` beside FOLDER, where that of `tool` has envdoctor). A
+case waits until the card has its "gib" (as far as --room goes).
 FOLDER holds what pip put into folders of their own: what all read in `common`, a release of TRL in
 `trl-1.3.0`, in `old` what those before 1.0 read, and in `axolotl` what a case reads that is run by its
 "trainer" itself (one that says "loader"). A run that fails leaves the end of what it said.
@@ -90,6 +92,33 @@ def trial(case: dict[str, Any], sites: Path, deadline: float) -> dict[str, Any]:
     return {**kept, **peaks, "told": told, "seconds": round(time.monotonic() - began, 1), **failure(told)}
 
 
+def profiled(case: dict[str, Any], environments: Path, deadline: float) -> dict[str, Any]:
+    """Return the case with what `envdoctor profile --validate` told of its trial."""
+    began = time.monotonic()
+    tool, own = (str(environments / name / "bin" / "python") for name in ("tool", case["environment"]))
+    command = [tool, "-m", "envdoctor", "profile", *case["profile"], "--validate", "--python", own]
+    with tempfile.TemporaryDirectory(prefix="case-") as folder:
+        quiet = {"OMP_NUM_THREADS": "2", "TOKENIZERS_PARALLELISM": "false"}
+        surrounding = {**os.environ, **quiet, "TMPDIR": folder, "HF_HOME": folder}
+        done = subprocess.run(
+            [*command, "--format", "json"], capture_output=True, text=True, env=surrounding, cwd=folder,
+            timeout=deadline - began,
+        )  # fmt: skip
+    seconds = {"seconds": round(time.monotonic() - began, 1)}
+    try:
+        told = json.loads(done.stdout)
+    except ValueError:
+        return {**case, **seconds, "error": done.stderr[-10 * SAID :]}
+    measured = told["validated"]
+    peaks = {
+        f"peak_{kind}_gib": measured[f"measured_{kind}_bytes"] / GIB
+        for kind in ("allocated", "reserved")
+        if f"measured_{kind}_bytes" in measured
+    }
+    kept = {key: told[key] for key in ("usable_bytes", "choice", "memory", "validated", "files")}
+    return {**case, **peaks, **seconds, "told": kept, **({} if peaks else {"error": str(measured)})}
+
+
 def failure(told: dict[str, Any]) -> dict[str, Any]:
     """Return a trial's error, where it has one."""
     return {"error": told["error"]} if told.get("error") else {}
@@ -100,8 +129,10 @@ def run(case: dict[str, Any], sites: Path, deadline: float) -> dict[str, Any]:
     left = deadline - time.monotonic()
     if left < LEAST_S:
         return {**case, "error": "no time left"}
-    if "request" in case:
+    if "request" in case or "profile" in case:
         try:
+            if "profile" in case:
+                return profiled(case, sites.parent / "environments", deadline)
             return trial(case, sites, deadline)
         except subprocess.TimeoutExpired:
             return {"id": case["id"], "error": "no time left"}

@@ -258,7 +258,8 @@ def choose_profile(
         for name, text in profile.files.items():
             Path(name).write_text(text)
 
-    `task` is sft, grpo or serve (what the framework is for, else sft); `count` how many of the card;
+    `task` is sft, dpo, reward, grpo or serve (what the framework is for, else sft);
+    `count` how many of the card;
     `optim`, `optim_rank`, `trained_layers` and `virtual_tokens` say more of what is trained and stepped;
     samples have `shortest_row` (None: `seq`) to `seq` tokens;
     `beside_gib` what others hold of each card; `target` a file with facts. `validate` runs a few steps on

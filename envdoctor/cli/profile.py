@@ -24,7 +24,7 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `profile`."""
-    methods, tasks = ("auto", *NAMES), ("sft", "grpo", "serve")
+    methods, tasks = ("auto", *NAMES), ("sft", "dpo", "reward", "grpo", "serve")
     add(parser, "--model", "M", "a folder, config.json, known name or Hub id", required=True)
     add(
         parser,
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=methods,
         default="auto",
     )
-    used = "sft: fine-tuning; grpo: reinforcement with TRL; serve: vLLM (what --for is for, else sft)"
+    used = "sft: fine-tuning; dpo, reward: of pairs; grpo: reinforcement; serve: vLLM (what --for is for)"
     add(parser, "--task", "TASK", used, choices=tasks)
     add(parser, "--seq", "N", "tokens of the longest sample (2048)", type=int)
     add(parser, "--shortest-row", "N", "tokens of the shortest sample (all as long as --seq)", type=int)

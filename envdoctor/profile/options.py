@@ -84,8 +84,13 @@ def allocator(work: Workload) -> str:
 
 
 def _placements(work: Workload, base: Choice) -> Iterator[Choice]:
+    """Yield where vLLM lies; without it the trainer generates by itself."""
     cards = len(work.cards)
-    base = replace(base, num_generations=work.num_generations, max_model_len=work.seq, prefix_caching=True)
+    base = replace(base, num_generations=work.num_generations)
+    if work.stack.lacks("vllm"):
+        yield base
+        return
+    base = replace(base, max_model_len=work.seq, prefix_caching=True)
     for tp in _splits_of_heads(work, cards):
         yield replace(base, vllm_mode="colocate", vllm_tp=tp, vllm_gpus=cards, alloc_conf=None)
     for tp in _splits_of_heads(work, cards - 1):
@@ -134,7 +139,9 @@ def _alone(work: Workload) -> bool:
 
 
 def _kernels(work: Workload, base: Choice) -> Iterator[Choice]:
-    liger = (True, False) if work.stack.has("liger-kernel") else (False,)
+    # of pairs its fused losses are others, which are not counted
+    counted = work.task not in ("dpo", "reward") and work.stack.has("liger-kernel")
+    liger = (True, False) if counted else (False,)
     for checkpointing in (False, True)[: 1 if base.method == "prefix" else 2]:
         for fused in liger:
             for optim in _optimizers(work, base):

@@ -3,7 +3,9 @@
     python trial.py '<json>'
 
 Reads one JSON argument (config, setting, steps) and prints one line `TRIAL {json}` a rank:
-allocated and reserved peaks, or `oom`. Nothing of envdoctor is imported, nothing is downloaded or kept.
+allocated and reserved peaks, or `oom`. torch may reserve `budget_bytes` of the card. What `entry` names is
+begun by its own entry, the rest in this process. Nothing of envdoctor is imported, nothing is downloaded or
+kept.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 
@@ -53,7 +57,36 @@ def versions() -> dict[str, str]:
 
 
 def train(asked: dict[str, Any], folder: str) -> None:
-    """Build the model and step the trainer."""
+    """Build the model and step the trainer within the budget."""
+    import torch
+
+    begin = entry(asked, folder) if asked.get("entry") else here(asked, folder)
+    torch.cuda.empty_cache()
+    whole = torch.cuda.mem_get_info()[1]
+    torch.cuda.set_per_process_memory_fraction(min(1.0, asked.get("budget_bytes", whole) / whole))
+    torch.cuda.reset_peak_memory_stats()
+    # axolotl begins anew at each log: what is sought is the height of all steps
+    torch.cuda.reset_peak_memory_stats = torch.cuda.memory.reset_peak_memory_stats = lambda *_: None
+    begin()
+    torch.cuda.synchronize()
+
+
+def entry(asked: dict[str, Any], folder: str) -> Callable[[], object]:
+    """Return what begins a framework by its own entry."""
+    import importlib.util
+
+    file = Path(__file__).with_name("trial_entries.py")
+    spec = importlib.util.spec_from_file_location("trial_entries", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    begin: Callable[[], object] = module.prepare(asked, Path(folder))
+    return begin
+
+
+def here(asked: dict[str, Any], folder: str) -> Callable[[], object]:
+    """Return what steps transformers' or TRL's trainer in this process."""
     import torch
 
     of_trl = asked.get("trainer") == "trl"
@@ -69,10 +102,8 @@ def train(asked: dict[str, Any], folder: str) -> None:
     model = build(asked["config"], setting)
     ids = torch.randint(0, min(30000, asked["config"]["vocab_size"]), (64, setting["seq"]))
     rows = [{"input_ids": ids[n][:length]} for n, length in enumerate(lengths(asked))]
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
-    (trainer_of_trl if of_trl else trainer)(model, arguments, rows, setting).train()
-    torch.cuda.synchronize()
+    make = trainer_of_trl if of_trl else trainer
+    return lambda: make(model, arguments, rows, setting).train()
 
 
 def trainer(model: Any, arguments: Any, rows: list[dict[str, Any]], setting: dict[str, Any]) -> Any:
@@ -198,4 +229,5 @@ def adapted(model: Any, setting: dict[str, Any]) -> Any:
 
 
 if __name__ == "__main__":
+    sys.path[:] = [place for place in sys.path if place != str(Path(__file__).parent)]  # no packages
     main(sys.argv[1])

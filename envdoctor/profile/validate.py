@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ from envdoctor.errors import Unavailable
 from envdoctor.matrix import Matrix, tables
 from envdoctor.memory import predict
 from envdoctor.memory.catalogue import find_config
-from envdoctor.memory.recipes import recipe_of
+from envdoctor.memory.recipes import TRAINERS, recipe_of
 from envdoctor.processes import Completed, run_child
 from envdoctor.profile.choosing import Profile, constants_of, speed_of, write_profile
+from envdoctor.profile.emit import axolotl, llamafactory, ms_swift, trl
 from envdoctor.profile.emit.deepspeed import config as deepspeed_config
 from envdoctor.profile.emit.env import variables
 from envdoctor.profile.emit.plan import Plan
@@ -22,7 +23,7 @@ from envdoctor.profile.emit.transformers import training_arguments
 from envdoctor.profile.keys import Names
 from envdoctor.profile.needs import run_of
 from envdoctor.profile.search import Found, step_down
-from envdoctor.profile.workload import Workload
+from envdoctor.profile.workload import Choice, Workload
 from envdoctor.values import replace
 
 STEPS = 3
@@ -30,8 +31,17 @@ ACCUMULATED = 2
 """Micro steps of a trial's step: from the second on nothing new is allocated."""
 TIMEOUT_S = 300.0
 TRIES = 4
-TRIED = ("transformers", "trl")
-"""Trainers that a trial runs; of others those that take what transformers' does."""
+BUILT_HERE = ("transformers", "trl")
+"""Trainers that step what the trial builds, in its own process, where it is supervised fine-tuning."""
+
+
+OWN: Mapping[str, Callable[[Plan], dict[str, Any]]] = {
+    "trl": trl.arguments,
+    "llamafactory": llamafactory.arguments,
+    "ms-swift": ms_swift.arguments,
+    "axolotl": axolotl.arguments,
+}
+"""What each framework's file says."""
 
 
 def run_validation(profile: Profile, framework: str, matrix: Matrix, python: str) -> Profile:
@@ -59,12 +69,14 @@ def run_validation(profile: Profile, framework: str, matrix: Matrix, python: str
 
 def _not_tried(found: Found, matrix: Matrix) -> str:
     choice, work = found.choice, found.work
-    if choice is None or found.need is None or choice.task != "sft":
+    if choice is None or found.need is None or choice.task == "serve" or choice.vllm_mode:
         return "only training runs are tried; the engine's share is predicted"
     if choice.parallel == "fsdp":
         return "FSDP is not tried here; its peak is predicted"
-    if work.trainer in TRIED:
+    if _built_here(work) or _by_its_entry(work, choice):
         return ""
+    if choice.task != "sft":
+        return f"{work.trainer} is not tried on {choice.gpus} cards or where it is not installed"
     plain = recipe_of(matrix.rows(tables.TrainerRow), "transformers", "sft", work.stack.versions)
     run = run_of(replace(work, trainer="transformers", recipe=plain), choice)
     tried = predict(run, constants_of(work, matrix), close=False)
@@ -73,6 +85,15 @@ def _not_tried(found: Found, matrix: Matrix) -> str:
     return (
         f"a trial is of transformers' Trainer; {work.trainer}'s own takes another way, its peak is predicted"
     )
+
+
+def _built_here(work: Workload) -> bool:
+    return work.trainer in BUILT_HERE and work.task == "sft"
+
+
+def _by_its_entry(work: Workload, choice: Choice) -> bool:
+    """True where the trainer is begun by its own entry: on one card, where it is there."""
+    return choice.gpus == 1 and not choice.deepspeed and work.stack.has(TRAINERS[work.trainer])
 
 
 def _name(found: Found) -> str:
@@ -113,7 +134,7 @@ def run_trial(found: Found, matrix: Matrix, python: str) -> dict[str, Any]:
 
 
 def _environment(found: Found, matrix: Matrix) -> dict[str, str]:
-    return variables(plan_of(found, matrix))
+    return variables(plan_of(found, matrix), found.work.trainer)
 
 
 def plan_of(found: Found, matrix: Matrix) -> Plan:
@@ -126,12 +147,16 @@ def trial_request(found: Found, matrix: Matrix) -> dict[str, Any]:
     """Return what the trial is told: the model's sizes, the setting and the trainer's arguments."""
     choice = found.choice
     assert choice is not None
-    short = replace(choice, grad_accum=min(choice.grad_accum, ACCUMULATED))
+    whole = choice.task == "grpo"  # all texts of a step are written at once
+    short = choice if whole else replace(choice, grad_accum=min(choice.grad_accum, ACCUMULATED))
     plan = plan_of(replace(found, choice=short), matrix)
-    arguments = training_arguments(plan)
+    work, entry = found.work, not _built_here(found.work) and _by_its_entry(found.work, short)
+    arguments = OWN[work.trainer](plan) if entry else training_arguments(plan)
     if short.deepspeed:
         arguments["deepspeed"] = deepspeed_config(plan)
     return {
+        "entry": entry,
+        "budget_bytes": work.room - constants_of(work, matrix).cuda_context,
         "config": sizes_of(found.work),
         "setting": short.to_json(),
         "shortest_row": found.work.shortest_row,

@@ -181,7 +181,7 @@ def workload_of(
     work = Workload(shape, cards, task, seq=length, stack=stack, model=model, **wanted)
     if task == "serve":
         return work
-    usual = "trl" if task == "grpo" else "transformers"
+    usual = "transformers" if task == "sft" else "trl"
     trainer = framework if framework and framework in TRAINERS else usual
     recipe = recipe_of(matrix.rows(tables.TrainerRow), trainer, task, stack.versions)
     return replace(work, trainer=trainer, recipe=recipe)

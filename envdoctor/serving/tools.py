@@ -242,7 +242,7 @@ TOOLS: dict[str, Tool] = {
                 "gpus": _GPUS,
                 "count": {**_COUNT, "description": "how many of the card"},
                 "method": {"enum": ["auto", "full", "lora", "qlora"]},
-                "task": {"enum": ["sft", "grpo", "serve"]},
+                "task": {"enum": ["sft", "dpo", "reward", "grpo", "serve"]},
                 "framework": {
                     **_NAME,
                     "description": "whose files: transformers, trl, llamafactory, ms-swift, axolotl, vllm, …",

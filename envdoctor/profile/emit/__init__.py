@@ -18,18 +18,22 @@ class Writer:
     tasks: tuple[str, ...]
 
 
+PAIRS = ("dpo", "reward")
+"""Tasks whose samples are a chosen and a rejected answer."""
+TRAINED = ("sft", *PAIRS, "grpo")
+
 WRITERS: Mapping[str, Writer] = {
     "transformers": Writer("transformers", ("sft",)),
-    "trl": Writer("trl", ("sft", "grpo")),
-    "llamafactory": Writer("llamafactory", ("sft",)),
-    "ms-swift": Writer("ms_swift", ("sft", "grpo")),
-    "axolotl": Writer("axolotl", ("sft", "grpo")),
-    "accelerate": Writer("accelerate", ("sft", "grpo")),
-    "deepspeed": Writer("deepspeed", ("sft", "grpo")),
+    "trl": Writer("trl", TRAINED),
+    "llamafactory": Writer("llamafactory", ("sft", *PAIRS)),
+    "ms-swift": Writer("ms_swift", TRAINED),
+    "axolotl": Writer("axolotl", ("sft", "dpo", "grpo")),
+    "accelerate": Writer("accelerate", TRAINED),
+    "deepspeed": Writer("deepspeed", TRAINED),
     "vllm": Writer("vllm", ("serve", "grpo")),
-    "env": Writer("env", ("sft", "grpo", "serve")),
+    "env": Writer("env", (*TRAINED, "serve")),
 }
-USUAL = {"sft": "transformers", "grpo": "trl", "serve": "vllm"}
+USUAL = {"sft": "transformers", "dpo": "trl", "reward": "trl", "grpo": "trl", "serve": "vllm"}
 
 
 def usual_task(framework: str | None) -> str:

@@ -20,12 +20,21 @@ https://github.com/axolotl-ai-cloud/axolotl/blob/main/src/axolotl/utils/schemas/
 """
 
 
+_ALPACA = {"path": "tatsu-lab/alpaca", "type": "alpaca"}
+_PAIRS = {"path": "Intel/orca_dpo_pairs", "split": "train", "type": "chatml.intel"}
+
+
 def emit(plan: Plan) -> dict[str, str]:
     """Return `train.yaml`; the data set in it is an example to replace."""
+    return {"train.yaml": to_yaml(arguments(plan), "axolotl train train.yaml"), **deepspeed.beside(plan)}
+
+
+def arguments(plan: Plan) -> dict[str, Any]:
+    """Return what the file says."""
     choice = plan.choice
     values: dict[str, Any] = {
         "base_model": plan.model,
-        "datasets": [{"path": "tatsu-lab/alpaca", "type": "alpaca"}],
+        "datasets": [_PAIRS if choice.task == "dpo" else _ALPACA],
         "output_dir": "out",
         **_adapter(plan),
         "sequence_len": choice.seq,
@@ -51,9 +60,9 @@ def emit(plan: Plan) -> dict[str, str]:
             "liger_glu_activation": True,
             "liger_fused_linear_cross_entropy": True,
         }
-    if choice.task == "grpo":
-        values |= _generation(plan)
-    return {"train.yaml": to_yaml(values, "axolotl train train.yaml"), **deepspeed.beside(plan)}
+    if choice.task == "dpo":
+        values["rl"] = "dpo"
+    return {**values, **(_generation(plan) if choice.task == "grpo" else {})}
 
 
 def _adapter(plan: Plan) -> dict[str, Any]:
@@ -100,19 +109,23 @@ def _generation(plan: Plan) -> dict[str, Any]:
             f"--for axolotl: it wants a --global-batch of {least} or more for {choice.gpus} cards"
         )
     sized = plan.names.has("axolotl", "trl.generation_batch_size")
-    return {
+    engine: dict[str, Any] = {"use_vllm": choice.vllm_mode is not None}
+    if choice.vllm_mode:
+        engine["vllm_mode"] = choice.vllm_mode
+    found: dict[str, Any] = {
         "rl": "grpo",
         "trl": {
             "num_generations": choice.num_generations,
             **({"generation_batch_size": choice.global_batch} if sized else {}),
             "max_completion_length": choice.seq // 2,
             "beta": 0.0,
-            "use_vllm": True,
-            "vllm_mode": choice.vllm_mode,
+            **engine,
         },
-        "vllm": {
+    }
+    if choice.vllm_mode:
+        found["vllm"] = {
             "gpu_memory_utilization": choice.vllm_utilization,
             "tensor_parallel_size": choice.vllm_tp,
             "max_model_len": choice.max_model_len,
-        },
-    }
+        }
+    return found

@@ -24,15 +24,24 @@ _TEMPLATES = {
 }
 
 
+_STAGES = {"reward": "rm"}
+
+
 def emit(plan: Plan) -> dict[str, str]:
     """Return `train.yaml`; `dataset` stands in it as an example to replace."""
+    command = f"{_launcher(plan)}llamafactory-cli train train.yaml"
+    return {"train.yaml": to_yaml(arguments(plan), command), **deepspeed.beside(plan)}
+
+
+def arguments(plan: Plan) -> dict[str, Any]:
+    """Return what the file says."""
     choice = plan.choice
     values: dict[str, Any] = {
-        "stage": "sft",
+        "stage": _STAGES.get(choice.task, choice.task),
         "do_train": True,
         "model_name_or_path": plan.model,
         "template": _TEMPLATES.get(plan.work.shape.model_type, "default"),
-        "dataset": "identity",
+        "dataset": "identity" if choice.task == "sft" else "dpo_en_demo",
         "output_dir": "out",
         "finetuning_type": "lora" if "lora" in choice.method else "full",
         **_adapter(plan),
@@ -56,8 +65,7 @@ def emit(plan: Plan) -> dict[str, str]:
         values["deepspeed"] = deepspeed.FILE
     if choice.parallel == "fsdp":
         values |= sharding(plan)
-    command = f"{_launcher(plan)}llamafactory-cli train train.yaml"
-    return {"train.yaml": to_yaml(values, command), **deepspeed.beside(plan)}
+    return values
 
 
 def _launcher(plan: Plan) -> str:

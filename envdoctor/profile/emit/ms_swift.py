@@ -15,13 +15,20 @@ if TYPE_CHECKING:
     from envdoctor.profile.emit.plan import Plan
 
 FSDP = "fsdp.json"
+_DATA = {
+    "sft": "AI-ModelScope/alpaca-gpt4-data-en",
+    "grpo": "AI-MO/NuminaMath-TIR",
+}
+_PAIRS = "hjh0119/shareAI-Llama3-DPO-zh-en-emoji"
+_TYPES = {"reward": "rm"}
+"""Its names of tasks that others call otherwise."""
 
 
 def emit(plan: Plan) -> dict[str, str]:
     """Return `train.yaml` (or `train.sh` for ms-swift 3); the data set in it is an example to replace."""
     values = arguments(plan)
     files = {**deepspeed.beside(plan), **_beside(plan)}
-    action = "rlhf" if plan.choice.task == "grpo" else "sft"
+    action = "sft" if plan.choice.task == "sft" else "rlhf"
     if plan.work.stack.within("ms-swift", "<4"):
         return {"train.sh": _script(values, action, plan.choice.gpus), **files}
     launch = f"NPROC_PER_NODE={plan.choice.gpus} " if plan.choice.gpus > 1 else ""
@@ -34,7 +41,7 @@ def arguments(plan: Plan) -> dict[str, Any]:
     tuner = names.pick("ms-swift", "tuner_type", "train_type")
     found: dict[str, Any] = {
         "model": plan.model,
-        "dataset": ["AI-MO/NuminaMath-TIR" if choice.task == "grpo" else "AI-ModelScope/alpaca-gpt4-data-en"],
+        "dataset": [_DATA.get(choice.task, _PAIRS)],
         "output_dir": "out",
         tuner: "lora" if "lora" in choice.method else "full",
         "torch_dtype": long_dtype(choice.dtype),
@@ -54,6 +61,8 @@ def arguments(plan: Plan) -> dict[str, Any]:
     found |= trained.words(plan, "ms-swift")
     if choice.liger:
         found["use_liger_kernel"] = True
+    if choice.task != "sft":
+        found["rlhf_type"] = _TYPES.get(choice.task, choice.task)
     return {**found, **(_generation(plan) if choice.task == "grpo" else {})}
 
 
@@ -108,13 +117,14 @@ def _beside(plan: Plan) -> dict[str, str]:
 def _generation(plan: Plan) -> dict[str, Any]:
     choice = plan.choice
     found: dict[str, Any] = {
-        "rlhf_type": "grpo",
         "num_generations": choice.num_generations,
         "max_completion_length": choice.seq // 2,
         "beta": 0.0,
-        "use_vllm": True,
-        "vllm_mode": choice.vllm_mode,
+        "use_vllm": choice.vllm_mode is not None,
     }
+    if choice.vllm_mode is None:
+        return found
+    found["vllm_mode"] = choice.vllm_mode
     if choice.vllm_mode == "colocate":
         found |= {
             "vllm_gpu_memory_utilization": choice.vllm_utilization,
