@@ -128,6 +128,8 @@ def _named(run: TrainingRun, churn: Churn) -> int:
     if run.method == "full" and s.vector > s.weight == s.loaded:
         # places that were narrow before a loader widened what is beside the matrices: of 14 runs one had two
         return 2 * sum(outer_tensors(run.shape)) * s.loaded
+    if recipe.logged == "alike":  # of three runs all, since batches that mix their answers leave other sizes
+        return run.scored * run.shape.vocab * 4
     if recipe.loss == "kernel" and recipe.held:  # of eight runs three took narrow logits more
         return run.scored * run.shape.vocab * s.compute
     if recipe.loss == "full" and recipe.held > 1:  # shifted logits are a copy as well

@@ -66,6 +66,7 @@ def loss_cost(
         "entropy": size + entropies,
         "answers": _answers(size, s),
         "desired": _desired(size),
+        "alike": size // 2,
     }
     logged = sizes.get(recipe.logged, 0)
     forward = max(cost.forward, cost.kept + held + logged)
@@ -174,7 +175,7 @@ def tell(tape: Tape, shape: ModelShape, s: Settings, recipe: Recipe, scored: int
     entropy = (4 * ENTROPY_ROWS * shape.vocab // s.tp,) * 3
     shifted = s.batch * (s.seq - 1) * shape.vocab // s.tp * 4
     logged = {"": (), "logits": (shifted,), "entropy": (shifted, *entropy)}
-    logged |= {"answers": (_answers(size, s),), "desired": (_desired(size),)}
+    logged |= {"answers": (_answers(size, s),), "desired": (_desired(size),), "alike": (size // 2,)}
     if recipe.logged == "logits":
         tape.touch(*entropy)
     tape.touch(*logged[recipe.logged])

@@ -33,25 +33,26 @@ NEWEST = Version("9999")
 class Recipe:
     """One trainer's step; the defaults are those of transformers' own Trainer.
 
-    `loss` is "full" (the model's own, all logits), "logprobs" (of the labels, from all logits, one text at
-    a time), "softmax" (the same through a log-softmax of all), "kernel" (the same in one kernel),
+    `loss` is "full" (the model's own, all logits), "logprobs" (of the labels, from all logits, one text
+    at a time), "softmax" (the same through a log-softmax of all), "kernel" (the same in one kernel),
     "checkpointed" (chunks of `chunk_tokens`, recomputed), "tiled" (tiles of `chunk_tokens` ×
-    `chunk_columns`, gradients in fp32), "divergence" (from a teacher's logits), "score" (a head of one output
-    in the place of the vocabulary's) or "value" (one beside it: all logits are computed, and dropped before
-    the loss).
-    The `texts` of a sample go through the model at once, or `apart`: each with a graph of its own.
-    `aside` counts copies of the policy's logits, answer by answer, that are made to log from before the
-    reference is asked, and `aside_reference` those of its own. `held` and `held_reference` count fp32 copies
-    of all logits that Python keeps beside the saved one until the loss is done; what is `logged` copies
-    "logits" once more, or "entropy" beside that, or the chosen "answers", or the "desired" ones of a batch
-    that mixes them. `temperature` divides the logits, in place where `divides_view`. `nll` adds the cross
-    entropy of the chosen texts. `reference` is "beside" where the reference model takes its turn while the
-    policy's graph is alive, "before" where it was asked before; full training holds it as a second model
-    (`reference_fp32`: loaded in fp32), adapters are switched off for it. What is `judged` has a reward model,
-    and a value model that is trained whole beside the policy. `full_fp32` widens all that full
-    training trains, `outer_fp32` the embedding, the head and norms. `padded` fills every batch up to a round
-    length, beyond its longest row; `adapter_kernels` compute LoRA's layers, of adapters that are "plain" or
-    such as drop of their input ("dropout"); `expandable_segments` is what the trainer sets for torch.
+    `chunk_columns`, gradients in fp32), "divergence" (from a teacher's logits), "score" (a head of one
+    output in the place of the vocabulary's) or "value" (one beside it: all logits are computed, and
+    dropped before the loss). The `texts` of a sample go through the model at once, or `apart`: each with
+    a graph of its own. `aside` counts copies of the policy's logits, answer by answer, that are made to
+    log from before the reference is asked, and `aside_reference` those of its own. `held` and
+    `held_reference` count fp32 copies of all logits that Python keeps beside the saved one until the
+    loss is done; what is `logged` copies "logits" once more, or "entropy" beside that, or the chosen
+    "answers", or the "desired" ones of a batch that mixes them, or of one in which all are "alike".
+    `temperature` divides the logits, in place where `divides_view`. `nll` adds the cross entropy of the
+    chosen texts. `reference` is "beside" where the reference model takes its turn while the policy's
+    graph is alive, "before" where it was asked before; full training holds it as a second model
+    (`reference_fp32`: loaded in fp32), adapters are switched off for it. What is `judged` has a reward
+    model, and a value model that is trained whole beside the policy. `full_fp32` widens all that full
+    training trains, `outer_fp32` the embedding, the head and norms. `padded` fills every batch up to a
+    round length, beyond its longest row; `adapter_kernels` compute LoRA's layers, of adapters that are
+    "plain" or such as drop of their input ("dropout"); `expandable_segments` is what the trainer sets
+    for torch.
     """
 
     loss: str = "full"

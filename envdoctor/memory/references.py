@@ -21,7 +21,13 @@ def reference_bytes(run: TrainingRun, plan: Plan) -> int:
         return weight_bytes(run.teacher, reference_settings(run, settings_of(run)), False)
     if not run.recipe.reference or not run.trains.layers:
         return 0
-    return plan.frozen * 4 // run.weight_bytes if run.recipe.reference_fp32 else plan.frozen
+    if not run.recipe.reference_fp32:
+        return plan.frozen
+    s = settings_of(run)
+    if s.vector == s.weight:
+        return plan.frozen * 4 // run.weight_bytes
+    wide = weight_bytes(run.shape, s._replace(weight=4, vector=4), False)  # some are so already
+    return plan.frozen * wide // weight_bytes(run.shape, s, False)
 
 
 class Judges(NamedTuple):
@@ -116,11 +122,27 @@ def generation_bytes(run: TrainingRun) -> int:
     """Bytes that transformers' `generate` takes for the texts of one optimizer step.
 
     Keys and values of every text grow by a copy of one layer's; the last token's logits are sampled in fp32.
+    Before that all prompts go through the layers at once, beside keys and values of their own length.
     """
     from envdoctor.memory.serving import key_bytes_per_token
 
     texts = run.texts * run.grad_accum
     keys = rounded(texts * run.seq * key_bytes_per_token(run.shape, run.weight_bytes, run.tp, run.pp))
-    prompt = texts * max(1, run.seq - run.completion)
-    first = prompt * (4 * run.shape.hidden + 3 * run.shape.ffn // run.tp) * run.weight_bytes
-    return keys + max(2 * keys // run.shape.layers + 5 * rounded(4 * texts * run.shape.vocab), first)
+    s = writing_settings(run, settings_of(run))
+    stream = rounded(s.tokens * run.shape.hidden * s.stream)
+    costs = [layer_cost(run.shape, s, True, k.moe, k.windowed, False) for k in layer_kinds(run.shape)]
+    first = keys * s.seq // run.seq + stream + max(cost.forward for cost in costs)
+    return max(first, keys + 2 * keys // run.shape.layers + 5 * rounded(4 * texts * run.shape.vocab))
+
+
+def writing_settings(run: TrainingRun, s: Settings) -> Settings:
+    """The settings of the pass in which all prompts of a step go through the model to be answered.
+
+    peft's `generate` asks the model inside, past the forward that accelerate has wrapped: no autocast is
+    there, and what adapters in fp32 are given and give is fp32.
+    https://github.com/huggingface/peft/blob/v0.21.2/src/peft/peft_model.py
+    """
+    wrapped = s.autocast and not run.adapts
+    return reference_settings(run, s)._replace(
+        batch=run.texts * run.grad_accum, seq=max(1, run.seq - run.completion), rank=s.rank, autocast=wrapped
+    )

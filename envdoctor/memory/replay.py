@@ -30,7 +30,7 @@ from envdoctor.memory.programs import (
     watched_layer,
     watched_loss,
 )
-from envdoctor.memory.references import earlier_scores, reference_settings
+from envdoctor.memory.references import earlier_scores, reference_settings, writing_settings
 from envdoctor.memory.run import TrainingRun
 from envdoctor.memory.serving import key_bytes_per_token
 from envdoctor.memory.settings import Settings, settings_of
@@ -302,7 +302,7 @@ class Replay:
         texts, prompt = run.texts * run.grad_accum, max(1, run.seq - run.completion)
         token = key_bytes_per_token(self.shape, run.weight_bytes, run.tp, run.pp) // self.shape.layers // 2
         (stream,) = self.heap.take(texts * prompt * self.shape.hidden * s.stream)
-        plain = reference_settings(run, s)._replace(batch=texts, seq=prompt, rank=s.rank)
+        plain = writing_settings(run, s)
         keys: list[Block] = []
         last = stream
         for kind in self.kinds:

@@ -31,7 +31,7 @@ def main(text: str) -> None:
     free, total = torch.cuda.mem_get_info()
     told: dict[str, Any] = {"rank": rank, "total_bytes": total, "oom": False, "error": None}
     try:
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(prefix="run-") as folder:  # of "mpt" in a path axolotl makes a model
             train(asked, folder)
     except torch.cuda.OutOfMemoryError as error:
         told.update(oom=True, error=str(error)[:300])

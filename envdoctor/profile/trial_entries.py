@@ -27,7 +27,10 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "DISABLE_VERSION_CHECK": "1", "AXOLOTL_DO_NOT_
 
 def prepare(asked: Asked, folder: Path, device: str = "cuda") -> Callable[[], object]:
     """Write the model and return what trains it; the entry's own loading is part of that."""
+    import transformers
+
     os.environ.update(OFFLINE)
+    transformers.Trainer.save_model = lambda *_, **__: None
     write_model(asked, folder / "model", device)
     begin = ENTRIES[asked["trainer"]](asked, folder)
     sys.argv = sys.argv[:1]  # which these entries would read

@@ -122,7 +122,7 @@ class TrainerRow(Row):
     """fp32 copies of all logits that are kept until the loss is done."""
     held_reference: int | None = None
     """Such copies of the reference's logits."""
-    logged: Literal["", "logits", "entropy", "answers", "desired"] | None = None
+    logged: Literal["", "logits", "entropy", "answers", "desired", "alike"] | None = None
     """What is copied once more to be logged."""
     nll: bool | None = None
     """True when the cross entropy of the chosen texts is added."""
