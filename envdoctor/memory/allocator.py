@@ -107,7 +107,9 @@ def replayed_bound(
     from envdoctor.memory.sharded_replay import plays
 
     replays = plays(run, constants.cublas_workspace, bool(constants.loss_upcasts))
-    played = replays.highest(inf if grows else enough / (1 + margin) - moved)
+    room = enough / (1 + margin)
+    spare = int(room) - allocated - strewn if grows and room < inf else -1
+    played = replays.highest(room - moved, spare)
     even = max(sure, _segments((max(played, allocated) + moved) * (1 + margin)))
     if grows:
         needed = _segments((allocated + replays.lost + strewn) * (1 + margin))

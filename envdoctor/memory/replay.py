@@ -96,8 +96,9 @@ class Replay:
         self.closed: dict[tuple[int, bool], tuple[int, ...]] = {}
         self.micros = min(run.grad_accum, MICRO_STEPS)
 
-    def reserved(self, enough: float = inf) -> int:
-        """Play load and steps, and return what is reserved; once that passes `enough`, no more is played.
+    def reserved(self, enough: float = inf, spare: int = -1) -> int:
+        """Play load and steps, and return what is reserved; once that passes `enough` and what is lost passes
+        what there is to `spare`, no more is played.
 
         A step for each of the `widths` in their order, in tokens of a row; without them all are as stated.
         """
@@ -111,7 +112,7 @@ class Replay:
             self.micros = self._micro_steps(width)
             for micro in range(self.micros):
                 self._play(accumulating=micro > 0 or self.optimizer.layerwise)
-                if self.taken > enough:
+                if self.taken > enough and self.lost > spare:
                     return self.taken
             self._step()
             if step and not self.widths and self.taken - before <= SETTLED * before:

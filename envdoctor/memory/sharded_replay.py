@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 from itertools import groupby
+from math import inf
 
 from envdoctor.memory.activations import LayerKind
 from envdoctor.memory.adapters import adapts_experts, expert_factors
@@ -49,32 +50,37 @@ class Plays:
             *(partial(kind, run, workspace, upcasts, widened=width) for width in widths),
         )
         self.early = [partial(kind, run, workspace, upcasts, early=True, widened=width) for width in widths]
-        self.found: list[int] = []
+        self.taken: dict[int, int] = {}  # by each way that was played to its end
         self.lost = 0  # bytes that segments which grow keep beside what is allocated
-        self.passed = 0  # what the one after those took when it was no longer played
+        self.passed = 0  # what one took when it was no longer played
 
-    def highest(self, enough: float) -> int:
-        """Return the highest in bytes reserved, or some of them that pass `enough`."""
-        for way in self.ways[len(self.found) : 2]:
-            if max(self.found, default=0) > enough:
-                break
-            if self.passed > enough:
-                return self.passed
-            play = way()
-            taken = play.reserved(enough)
+    def highest(self, enough: float, spare: int = -1) -> int:
+        """Return the highest in bytes reserved, or some that pass `enough` while more than `spare` is lost.
+
+        Where that may end it, the play that passes over layers alike goes first: it takes a third of
+        the other's time.
+        """
+        for n in (0, 1) if enough == inf else (1, 0):
+            if n in self.taken:
+                continue
+            known = max(self.passed, 0, *self.taken.values())
+            if known > enough and self.lost > spare:
+                return known
+            play = self.ways[n]()
+            taken = play.reserved(enough, spare)
             self.lost = max(self.lost, play.lost)
-            if taken > enough:
-                self.passed = taken
+            if taken > enough and play.lost > spare:
+                self.passed = max(taken, self.passed)
                 return taken
-            self.found.append(taken)
-        if len(self.found) == 2 and max(self.found) > DOUBTED * min(self.found):
-            self.found += [way().reserved() for way in self.ways[2:]]
-        return max(self.found) if len(self.found) < len(self.ways) else self._agreed()
+            self.taken[n] = taken
+        if len(self.taken) == 2 and max(self.taken.values()) > DOUBTED * min(self.taken.values()):
+            self.taken |= {n: self.ways[n]().reserved() for n in range(2, len(self.ways))}
+        return max(self.taken.values()) if len(self.taken) < len(self.ways) else self._agreed()
 
     def _agreed(self) -> int:
         """The highest of the side where the play to the letter lies, or of the other where it lies alone."""
-        letter, *others = self.found
-        middle = (max(self.found) + min(self.found)) / 2
+        letter, *others = (self.taken[n] for n in range(len(self.ways)))
+        middle = (max(letter, *others) + min(letter, *others)) / 2
         beside = [(taken > middle) is (letter > middle) for taken in others]
         if any(beside):
             early = self.early[beside.index(True)]().reserved()

@@ -193,7 +193,7 @@ def test_of_plays_that_lie_far_apart_the_side_of_the_letter_counts(
 ) -> None:
     plays = Plays(RUN, 0, False)
     plays.ways = tuple(
-        lambda n=n: SimpleNamespace(reserved=lambda enough=inf: n, lost=0)  # type: ignore[misc,assignment]
+        lambda n=n: SimpleNamespace(reserved=lambda enough=inf, spare=-1: n, lost=0)  # type: ignore[misc,assignment]
         for n in (*taken, *[0] * (4 - len(taken)))
     )
     plays.early = [lambda: SimpleNamespace(reserved=lambda: early)] * 3  # type: ignore[list-item,return-value]
@@ -203,7 +203,7 @@ def test_of_plays_that_lie_far_apart_the_side_of_the_letter_counts(
 def test_a_play_that_passed_what_does_is_not_played_again_for_less() -> None:
     plays, played = Plays(RUN, 0, False), []
 
-    def reserved(enough: float = inf) -> int:
+    def reserved(enough: float = inf, spare: int = -1) -> int:
         played.append(enough)
         return 12
 
