@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import inf
 from operator import attrgetter
 
@@ -27,6 +27,9 @@ SORT = attrgetter(
     "vllm_mode", "vllm_tp",
 )  # fmt: skip
 """What tells settings of one search apart, but for their batches."""
+BESIDE = ("alloc_conf", "vllm_tp", "vllm_gpus")
+TRAINED = attrgetter(*(item.name for item in fields(Choice) if item.name not in BESIDE))
+"""A setting without what it says of the engine beside it, of which training knows nothing."""
 REPLAYS_AGAIN = 3
 """Settings that are looked at closely before it is said that nothing fits."""
 SEQUENCES = 64
@@ -66,10 +69,12 @@ class Judge:
     dead: set[object] = field(default_factory=set)
     alive: set[object] = field(default_factory=set)
     """Sorts of settings whose batch of one may fit."""
-    rough: dict[Choice, Prediction] = field(default_factory=dict)
+    rough: dict[object, Prediction] = field(default_factory=dict)
     """Of settings without what they say of vLLM, of which training knows nothing."""
     engines: dict[tuple[int | None, int | None], Engine] = field(default_factory=dict)
     """vLLM beside a policy, by the cards that it is split over and the length of a request."""
+    heavy: set[Choice] = field(default_factory=set)
+    """Settings of which what lasts is too much already: what else they take is not known."""
     weights: dict[object, int] = field(default_factory=dict)
     """Bytes of what lasts through a step of such a training, by its sort: no batch or length matters."""
     replays: int = field(init=False)
@@ -108,6 +113,9 @@ class Judge:
 
         The rough one knows rows of one length alone: where they differ, the close one must fit to be sure.
         """
+        if choice not in self.seen and not self._lasts(choice):
+            self.heavy.add(choice)
+            return False
         need, room = self.need(choice), self.room
         if not self._may(need):
             return False
@@ -126,8 +134,11 @@ class Judge:
 
     def may_fit(self, choice: Choice) -> bool:
         """False where not even what is allocated for certain fits, with a close bound's margin."""
-        known = choice in self.seen or self.lasting(choice) * (1 + MARGIN) < self.room + 1
-        return known and self._may(self.need(choice))
+        return (choice in self.seen or self._lasts(choice)) and self._may(self.need(choice))
+
+    def _lasts(self, choice: Choice) -> bool:
+        """False where what lasts through a step is too much."""
+        return self.lasting(choice) * (1 + MARGIN) < self.room + 1
 
     def _may(self, need: Need) -> bool:
         return not need.refusal and need.least_bytes <= self.room
@@ -197,17 +208,12 @@ class Judge:
         """What its training takes; a run that cannot be replayed has no closer bound than the rough one."""
         if enough is not None and can_replay(run := run_of(self.work, choice)):
             return predict(run, self.constants, True, enough)
-        alike = self._alike(choice)
+        alike = TRAINED(choice)
         rough = self.rough.get(alike)
         if rough is None:
             rough = predict(run_of(self.work, choice), self.constants, False)
             self.rough[alike] = rough
         return rough
-
-    @staticmethod
-    def _alike(choice: Choice) -> Choice:
-        """A setting without what it says of the engine beside it, of which training knows nothing."""
-        return replace(choice, alloc_conf=None, vllm_tp=None, vllm_gpus=None)
 
 
 class Engine(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any
 
 from envdoctor.errors import InputError
@@ -24,6 +25,8 @@ OFFLOADED = (
     " FSDP_OFFLOAD_PARAMS=true set: otherwise nothing reduces what lies in host memory"
 )
 """What a run whose parameters FSDP offloads must have (row PG-NO-BACKEND-CPU)."""
+KIND = attrgetter("method", "parallel", "offload_params", "grad_ckpt", "vllm_mode", "vllm_tp")
+"""What tells kinds of settings apart, of each of which the nearest miss is shown."""
 SAVING = 8
 """Settings whose longest rows are sought: those that need the least for short ones, and for those asked."""
 CLOSE_LENGTHS = 2
@@ -114,28 +117,47 @@ def _first_fitting(priced: Iterable[Priced], judge: Judge, count: int) -> Iterab
 
 def _rejections(priced: list[Priced], judge: Judge, seconds: float | None) -> tuple[Rejection, ...]:
     """The faster settings that do not fit: of each kind the nearest miss, then the fastest kinds first."""
-    nearest: dict[tuple[object, ...], tuple[int, float, Choice]] = {}
+    kinds: dict[object, list[tuple[float, Choice]]] = {}
     for cost, _, choice in priced:
         if seconds is not None and cost >= seconds:
             break
         need = judge.seen.get(choice)
-        if need is None or not (need.refusal or need.device_bytes > judge.work.room):
-            continue
-        kind = (
-            choice.method,
-            choice.parallel,
-            choice.offload_params,
-            choice.grad_ckpt,
-            choice.vllm_mode,
-            choice.vllm_tp,
-        )
-        if kind not in nearest or need.device_bytes < nearest[kind][0]:
-            nearest[kind] = (need.device_bytes, cost, choice)
-    ranked = sorted(nearest.values(), key=lambda item: (item[1] if seconds else item[0], item[0]))
+        refused = need and (need.refusal or need.device_bytes > judge.work.room)
+        if refused or choice in judge.heavy:
+            kinds.setdefault(KIND(choice), []).append((cost, choice))
+    least = {kind: min(_least(judge, choice) for _, choice in found) for kind, found in kinds.items()}
+    nearest: list[tuple[int, float, Choice]] = []
+    for kind in sorted(kinds, key=least.__getitem__):
+        shown = sorted(item[0] for item in nearest)[:SHOWN]
+        if not seconds and len(shown) == SHOWN and least[kind] > shown[-1]:
+            break  # none of the others takes as little
+        nearest.append(_nearest(judge, kinds[kind]))
+    place = {kind: n for n, kind in enumerate(kinds)}
+    ranked = sorted(
+        nearest, key=lambda item: (item[1] if seconds else item[0], item[0], place[KIND(item[2])])
+    )
     return tuple(
         Rejection(choice, why_not(judge, choice), seconds / cost if seconds else None)
         for _, cost, choice in ranked[:SHOWN]
     )
+
+
+def _least(judge: Judge, choice: Choice) -> int:
+    """Bytes that a setting surely takes."""
+    need = judge.seen.get(choice)
+    return need.device_bytes if need else judge.lasting(choice)
+
+
+def _nearest(judge: Judge, found: list[tuple[float, Choice]]) -> tuple[int, float, Choice]:
+    """Return the nearest miss of one kind, of equal ones the first: its bytes, its cost and itself."""
+    best: tuple[int, int] | None = None
+    for least, n in sorted((_least(judge, choice), n) for n, (_, choice) in enumerate(found)):
+        if best and least > best[0]:
+            break
+        taken = judge.need(found[n][1]).device_bytes, n
+        best = min(best or taken, taken)
+    assert best is not None
+    return best[0], *found[best[1]]
 
 
 def why_not(judge: Judge, choice: Choice) -> str:
@@ -217,21 +239,22 @@ def _longest(judge: Judge, smallest: list[Choice]) -> Iterable[str]:
     """When nothing fits at the asked length: how long the rows may be, by the close bound of two lengths."""
     work, judges = judge.work, {judge.work.seq: judge}
 
-    def asked(seq: int) -> tuple[Judge, list[Choice]]:
-        shorter = [replace(c, seq=seq, max_model_len=seq if c.vllm_mode else None) for c in smallest]
+    def asked(seq: int) -> Judge:
         shortest = None if work.shortest_row is None else min(work.shortest_row, seq)
         if seq not in judges:
             shorter_work = replace(work, seq=seq, shortest_row=shortest)
             judges[seq] = Judge(shorter_work, judge.constants, weights=judge.weights)
-        return judges[seq], shorter
+        return judges[seq]
+
+    def shorter(choice: Choice, seq: int) -> Choice:
+        return replace(choice, seq=seq, max_model_len=seq if choice.vllm_mode else None)
 
     def least(seq: int) -> set[int]:
-        judge, shorter = asked(seq)
-        found: list[tuple[int, int]] = []
-        for bound, n in sorted((judge.lasting(choice), n) for n, choice in enumerate(shorter)):
+        judge, found = asked(seq), list[tuple[int, int]]()
+        for bound, n in sorted((judge.lasting(choice), n) for n, choice in enumerate(smallest)):
             if len(found) >= SAVING and bound > found[SAVING - 1][0]:
                 break  # no other takes as little as these
-            insort(found, (judge.need(shorter[n]).device_bytes, n))
+            insort(found, (judge.need(shorter(smallest[n], seq)).device_bytes, n))
         return {n for _, n in found[:SAVING]}
 
     smallest = [smallest[n] for n in sorted(least(64) | least(work.seq))]
@@ -240,8 +263,8 @@ def _longest(judge: Judge, smallest: list[Choice]) -> Iterable[str]:
         order = list(range(len(smallest)))  # what did at one length is asked first at the next
 
         def found(units: int) -> bool:
-            judge, shorter = asked(units * 64)
-            done = next((n for n in order if does(judge, shorter[n])), None)
+            judge = asked(units * 64)
+            done = next((n for n in order if does(judge, shorter(smallest[n], units * 64))), None)
             if done is not None:
                 order.remove(done)
                 order.insert(0, done)
@@ -257,8 +280,8 @@ def _longest(judge: Judge, smallest: list[Choice]) -> Iterable[str]:
     for _ in range(CLOSE_LENGTHS):
         if high - low > 1:
             middle = (low + high) // 2
-            judge, shorter = asked(middle * 64)
-            low, high = (middle, high) if judge.any_fits(shorter, 1) else (low, middle)
+            settings = [shorter(choice, middle * 64) for choice in smallest]
+            low, high = (middle, high) if asked(middle * 64).any_fits(settings, 1) else (low, middle)
     if low:
         yield f"nothing fits at a length of {work.seq}; {low * 64} tokens would"
     else:
