@@ -26,6 +26,8 @@ from cards import written  # noqa: E402
 from test_parsers import SCRIPT, STUB, interpreter_with  # noqa: E402
 
 from envdoctor.errors import EnvdoctorError  # noqa: E402
+from envdoctor.memory.recipes import TRAINERS  # noqa: E402
+from envdoctor.profile.emit import WRITERS  # noqa: E402
 
 MODELS = (
     "qwen2.5-0.5b",
@@ -43,7 +45,8 @@ def draw(dice: random.Random, framework: str) -> tuple[str, tuple[str, ...], dic
     """Return a model, cards and the rest of a workload."""
     count = dice.choice((1, 1, 2, 4, 8))
     sharing = (None, "ddp", "zero2", "zero3", "fsdp") if count > 1 else (None,)
-    task = dice.choice(("sft", "sft", "grpo")) if framework in ("trl", "ms-swift", "axolotl") else "sft"
+    usual = framework in TRAINERS and framework != "transformers"
+    task = dice.choice(("sft", *WRITERS[framework].tasks)) if usual else "sft"
     others: dict[str, Any] = {
         "method": dice.choice(("auto", "full", "lora", "qlora")),
         "seq": dice.choice((512, 1024, 2048, 4096)),

@@ -221,3 +221,21 @@ def test_shared_experts_are_counted_by_every_name_of_their_number() -> None:
     experts = parse_shape(config, "config.json").experts
     assert experts is not None
     assert experts.shared_width == 128
+
+
+def test_prompts_of_a_step_go_through_adapters_in_fp32_at_once(constants: Constants) -> None:
+    """peft's `generate` passes the forward that accelerate wraps in autocast; 6.60 GiB on an H200."""
+    recipe = recipe_of(load_matrix().rows(tables.TrainerRow), "trl", "grpo", {"trl": "1.16.0"})
+    shape = find_shape("qwen2.5-1.5b")
+    told = {"batch": 16, "seq": 768, "grad_accum": 4, "task": "grpo", "trainer": "trl", "recipe": recipe}
+    found = predict(TrainingRun(shape, "lora", expandable_segments=True, **told), constants)
+    assert found.phase == "generate"
+    assert found.peak_allocated_bytes == pytest.approx(6.60 * (1 << 30), rel=0.03)
+
+
+def test_axolotl_shuffles_rows_so_that_a_batch_may_be_of_one_kind() -> None:
+    rows = load_matrix().rows(tables.TrainerRow)
+    stack = {"axolotl": "0.20.0", "trl": "1.13.0"}
+    own = recipe_of(rows, "axolotl", "kto", stack)
+    assert (own.logged, own.reference_fp32) == ("alike", True)  # the reference is the one that TRL loads
+    assert recipe_of(rows, "trl", "kto", stack).logged == "desired"

@@ -61,16 +61,18 @@ def accept_transformers(folder, model):
 
 
 def accept_trl(folder, model):
+    import trl
     import yaml
-    from trl import GRPOConfig, ModelConfig, ScriptArguments, SFTConfig, TrlParser
+    from trl import ModelConfig, ScriptArguments, TrlParser
 
     path = os.path.join(folder, "train.yaml")
     with open(path) as stream:
+        task = stream.readline().split()[2]  # of the command to start it by
         values = on_a_machine_without_gpu(yaml.safe_load(stream))
     with open(path, "w") as stream:
         yaml.safe_dump(values, stream)
-    trainer = GRPOConfig if "num_generations" in values else SFTConfig
-    TrlParser((ScriptArguments, trainer, ModelConfig)).parse_args_and_config(["--config", path])
+    config = getattr(trl, {"reward": "Reward"}.get(task, task.upper()) + "Config")
+    TrlParser((ScriptArguments, config, ModelConfig)).parse_args_and_config(["--config", path])
 
 
 def accept_accelerate(folder, model):

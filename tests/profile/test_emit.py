@@ -7,6 +7,7 @@ import json
 import pytest
 from cards import written
 
+from envdoctor.api import choose_profile
 from envdoctor.errors import InputError
 from envdoctor.profile.emit.layout import to_yaml
 
@@ -152,3 +153,29 @@ def test_axolotl_is_told_how_many_answers_a_step_holds_over_all_cards() -> None:
     profile = written("axolotl", "qwen2.5-1.5b", ("RTX 4090",) * 4, method="lora", task="grpo", stack=stack)
     assert profile.found.choice is not None
     assert f"generation_batch_size: {profile.found.choice.global_batch}" in profile.files["train.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "task", "said"),
+    [
+        ("trl", "dpo", "# trl dpo --config train.yaml"),
+        ("trl", "reward", "lora_task_type: SEQ_CLS"),
+        ("llamafactory", "dpo", "stage: dpo"),
+        ("llamafactory", "reward", "stage: rm"),
+        ("ms-swift", "dpo", "rlhf_type: dpo"),
+        ("ms-swift", "reward", "rlhf_type: rm"),
+        ("axolotl", "dpo", "rl: dpo"),
+    ],
+)
+def test_pairs_are_trained_on_in_each_frameworks_words(framework: str, task: str, said: str) -> None:
+    asked = {"gpus": ["RTX 4090"], "method": "lora", "seq": 512, "framework": framework, "task": task}
+    profile = choose_profile("qwen2.5-0.5b", **asked)
+    assert said in profile.files["train.yaml"].splitlines()
+
+
+def test_without_vllm_the_trainer_writes_answers_itself() -> None:
+    stack = {"trl": "1.16.0", "torch": "2.11.0"}
+    told = {"method": "lora", "task": "grpo", "seq": 512, "stack": stack}
+    alone = written("trl", "qwen2.5-0.5b", ("RTX 4090",), complete=True, **told)
+    assert "use_vllm: false" in alone.files["train.yaml"].splitlines()
+    assert "vllm_mode: colocate" in written("trl", "qwen2.5-0.5b", ("RTX 4090",), **told).files["train.yaml"]

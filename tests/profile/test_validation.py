@@ -103,3 +103,24 @@ def test_what_is_tried_is_written_for_what_is_installed(monkeypatch: pytest.Monk
     found = choose_profile("qwen2.5-0.5b", gpus=["H200"], validate=True).found
     assert found.work.stack.has("pytest")
     assert not choose_profile("qwen2.5-0.5b", gpus=["H200"]).found.work.stack.versions
+
+
+def test_a_frameworks_own_entry_is_told_what_its_file_says() -> None:
+    stack = {"llamafactory": "0.9.5", "torch": "2.11.0", "transformers": "5.6.0"}
+    asked = {"method": "lora", "task": "dpo", "seq": 512, "framework": "llamafactory"}
+    known = ",".join(f"{name}={version}" for name, version in stack.items())
+    found = choose_profile("qwen2.5-0.5b", gpus=["H200"], stack=known, beside_gib=120, **asked).found
+    request = trial_request(found, load_matrix())
+    assert request["entry"]
+    assert request["arguments"]["stage"] == "dpo"
+    assert request["arguments"]["cutoff_len"] == 512
+    assert request["budget_bytes"] < found.work.room < 21 << 30
+
+
+def test_a_comparison_is_not_tried_where_its_trainer_is_not_installed(tmp_path: Path) -> None:
+    python = interpreter(tmp_path, {**TOLD, "oom": False})
+    asked = {"gpus": ["H200"], "method": "lora", "task": "dpo", "framework": "llamafactory"}
+    profile = choose_profile("qwen2.5-0.5b", **asked)
+    told = run_validation(profile, "llamafactory", load_matrix(), python).to_json()["validated"]
+    assert told["status"] == "predicted"
+    assert "not installed" in told["notes"][0]
