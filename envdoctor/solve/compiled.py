@@ -47,7 +47,12 @@ def shown_compiled(node: Node, bit: int) -> str:
 
 
 def notes(nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[str]:
-    """Yield what is compiled in an answer, which may fail."""
+    """Yield what is built: what comes as a source alone, and what is compiled, which may fail."""
+    alone = sorted(
+        n.shown(bits[name]) for name, n in nodes.items() if n.expand(n.source_alone) >> bits[name] & 1
+    )
+    if alone:
+        yield f"{', '.join(alone)}: without a wheel for any machine, built from source where it is installed"
     for name, node in nodes.items():
         if compiled(node) >> bits[name] & 1:
             yield f"{shown_compiled(node, bits[name])}: it is compiled where it is installed, which may fail"

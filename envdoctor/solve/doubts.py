@@ -30,10 +30,33 @@ IMPORTED = "DOUBT-IMPORT"
 
 
 def doubts(context: Context, bits: Mapping[str, int]) -> list[Nogood]:
-    """Return what the picks of an answer (by name) should not combine, each with its reason."""
+    """Return what the picks of an answer (by name) should not combine, each with its reason.
+
+    Of two releases that a third one names by their numbers nothing is doubted: its authors ran them together.
+    """
     nodes = {name: node for name in sorted(bits) if (node := context.node(name)) is not None}
     found = [*_of_imports(context, nodes, bits), *_of_edges(context, nodes, bits)]
+    if found:
+        together = [*_named_together(context, nodes, bits)]
+        found = [
+            one for one in found if not any({lit.name for lit in one.literals} <= names for names in together)
+        ]
     return [*found, *_of_builds(context, nodes, bits), *_of_sources(nodes, bits)]
+
+
+def _named_together(
+    context: Context, nodes: Mapping[str, Node], bits: Mapping[str, int]
+) -> Iterator[frozenset[str]]:
+    """Yield the packages that one release of the answer requires in one release each."""
+    for name, node in nodes.items():
+        asked = [one for one in _requirements(context, node, node.places[bits[name]]) if one.name in nodes]
+        exact = frozenset(o.name for o in asked if _is_exact(nodes[o.name].package.spec_text(o.spec)))
+        if len(exact) > 1:
+            yield exact
+
+
+def _is_exact(specifier: str) -> bool:
+    return specifier.startswith("==") and "*" not in specifier
 
 
 def weighs(doubt: Nogood, asked: Collection[str]) -> bool:

@@ -25,6 +25,8 @@ from envdoctor.target.wheels import platform_fits
 from envdoctor.values import NamedTuple, cached_property, dataclass
 
 TORCH = "torch"
+_BUILT_FOR = {"linux": "linux", "macos": "macosx", "windows": "win"}
+"""What the tag of a wheel for one system has in it."""
 _READ = {"demands", "wanted", "limits", "parts", "asked", "patterns", "told", "undeclared", "shares"}
 _READ |= {"builds", "places", "all", "_expanded", "days"}
 """What a node holds that hangs neither on what is installed nor on what is barred."""
@@ -380,10 +382,10 @@ class Node:
         unasked = self._unasked_prereleases(newer)
         yield "prerelease", unasked and unasked & ~kept & ~self.package.pinned_prereleases
         for what, mask in files:
-            mask &= ~self._ready if what == "source" else -1
+            mask &= ~(self._ready | self.source_alone) if what == "source" else -1
             yield what, mask if mask & kept and self._bars_installed(what, kept) else mask & ~kept
         unread = package.unread
-        barred = package.yanked | newer | sum(mask for _, mask in files) & ~self._ready
+        barred = package.yanked | newer | sum(mask for _, mask in files) & ~(self._ready | self.source_alone)
         if not (options.allow_source and package.all & ~barred and not package.all & ~barred & ~unread):
             yield "unread", unread & ~kept & ~(pinned if options.allow_source else 0)
 
@@ -394,6 +396,33 @@ class Node:
             return 0
         rows = rows_for(self.context.matrix, self.context.target)
         return reduce(or_, (versions_of(self.package, row) for row in rows), 0)
+
+    @cached_property
+    def source_alone(self) -> int:
+        """The versions without a wheel for any machine, of a package that is published so: pip builds it.
+
+        Where other releases have wheels for this system alone, something is compiled, and is no such case.
+        What its setup compiles for a card is another matter: that takes a toolkit, and an hour.
+        """
+        package, matrix = self.package, self.context.matrix
+        compiling = {row.package for row in matrix.rows(tables.TorchBuildRow)}
+        compiling |= {row.package for row in matrix.rows(tables.CudaBuildRow)}
+        if not package.finals or self.name in compiling:
+            return 0
+        sets = package.file_masks(int).items()
+        if any(
+            _BUILT_FOR[self.context.target.platform.os] in tag
+            for number, _ in sets
+            for tag in self._tags(number)
+        ):
+            return 0
+        found = sum(versions for number, versions in sets if not self._tags(number))
+        return found if found >> (package.finals.bit_length() - 1) & 1 else 0
+
+    def _tags(self, number: int) -> list[str]:
+        """Return the tags of the wheels in a set of files, without those for Python 2 alone."""
+        tags = (self.context.snapshot.tags[one.tag] for one in self.package.files(number) if one.tag >= 0)
+        return [tag for tag in tags if not tag.startswith(("py2-", "cp2"))]
 
     def _bars_installed(self, what: str, kept: int) -> bool:
         """True where the installed version is of another Python, and what bars its files bars it, too.

@@ -85,7 +85,7 @@ def test_the_causes_are_those_expected_and_none_can_be_spared(path: Path) -> Non
 def test_an_extra_that_nothing_meets_is_a_conflict() -> None:
     packages = {
         "app": {"1.0": {"requires": ['tool>1; extra == "fast"']}},
-        "tool": {"1.0": {}, "2.0": {"files": ["sdist"]}},
+        "tool": {"1.0": {}, "2.0": {"files": ["cp38-cp38-manylinux_2_17_x86_64", "sdist"]}},
     }
     answer = pin(goal(world(packages), ["app[fast]"]))
     assert answer.status == "conflict"
@@ -126,7 +126,7 @@ def test_a_way_out_is_found_where_several_things_must_give_way_together() -> Non
         "frame": {"1.0": {}, "2.0": {}},
         "hub": {"1.0": {}, "2.0": {}},
         "gone": {"8.0": {}},
-        "kernels": {"1.0": {"files": ["sdist"]}},
+        "kernels": {"1.0": {"files": ["cp38-cp38-manylinux_2_17_x86_64", "sdist"]}},
     }
     answer = pin(goal(world(packages), ["frame==1.0", "engine>=2", "hub<2", "kernels"]))
     assert [way.drop for way in answer.relaxations] == [

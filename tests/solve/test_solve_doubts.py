@@ -173,4 +173,34 @@ def test_what_only_ever_came_as_a_source_is_no_doubt() -> None:
     packages = {"lib": {"1": {"files": ["py3-none-any", "sdist"]}, "2": {"files": ["sdist"]}}}
     asked = world.goal(world.world(packages), ["lib"], allow_source=True)
     assert pinned(asked) == {"lib": "2"}
-    assert pin(asked).notes == ()
+    built = "lib 2: without a wheel for any machine, built from source where it is installed"
+    assert pin(asked).notes == (built,)
+
+
+def test_what_is_published_as_a_source_alone_is_taken_and_said_to_be_built() -> None:
+    packages = {"lib": {"1": {"files": ["sdist", "py2-none-any"]}}}
+    answer = pin(world.goal(world.world(packages), ["lib"]))
+    assert [one.version for one in answer.pins] == ["1"]
+    assert "built from source where it is installed" in " ".join(answer.notes)
+
+
+def test_what_has_wheels_for_this_system_in_other_releases_is_compiled_and_not_taken() -> None:
+    native = {"files": ["cp311-cp311-manylinux_2_17_x86_64"]}
+    packages = {"lib": {"1": native, "2": {"files": ["sdist"]}}}
+    assert pinned(world.goal(world.world(packages), ["lib"])) == {"lib": "1"}
+
+
+def test_releases_that_a_third_names_by_their_numbers_are_not_doubted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its authors ran them together, whatever one of them imports somewhere."""
+    facts = {"tool": "hub\t1:1\tgone from hub\t2:2"}
+    monkeypatch.setattr(Matrix, "generated", lambda self, name: {"facts": facts} if name == "imports" else {})
+    packages = {
+        "trainer": {"1": ["hub==1", "tool==1"], "2": ["hub==2", "tool==1"]},
+        "loose": {"1": ["hub==1", "tool"], "2": ["hub==2", "tool"]},
+        "hub": {"1": [], "2": []},
+        "tool": {"1": []},
+    }
+    asked = [world.goal(world.world(packages), [name]) for name in ("trainer", "loose")]
+    assert [pinned(one)["hub"] for one in asked] == ["2", "1"]

@@ -111,7 +111,7 @@ def test_what_a_release_works_with_binds_only_what_is_there() -> None:
         ({"python": ">=3.12"}, "python"),
         ({"files": ["cp312-cp312-manylinux2014_x86_64"]}, "wheel"),
         ({"files": ["cp311-cp311-manylinux_2_31_x86_64"]}, "glibc"),
-        ({"files": ["sdist"]}, "source"),
+        ({"files": ["cp38-cp38-manylinux_2_17_x86_64", "sdist"]}, "source"),
         ({"day": 5000}, "date"),
     ],
 )
@@ -150,7 +150,7 @@ def test_a_prerelease_that_a_requirement_pins_is_taken_but_for_nobody_else() -> 
 
 
 def test_source_builds_only_when_allowed_and_then_said() -> None:
-    snapshot = world({"lib": {"1": {"files": ["sdist"]}}})
+    snapshot = world({"lib": {"1": {"files": ["cp38-cp38-manylinux_2_17_x86_64", "sdist"]}}})
     answer = pin(goal(snapshot, ["lib"]))
     assert answer.status == "conflict"
     assert "only a source build exists of lib 1" in answer.causes[1].text
