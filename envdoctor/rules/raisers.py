@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial, reduce
+from itertools import pairwise
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import ErrorSeen, Frame
@@ -153,7 +154,28 @@ def _by_frame(view: View, error: ErrorSeen) -> tuple[str, str] | None:
         if package and not (started and not _is_module(view, package, frame)):
             file = frame.file.replace("\\", "/").rpartition("/")[2]
             return package, f"{file}, line {frame.line}" if frame.line else file
+    return _in_checkout(view, error)
+
+
+def _in_checkout(view: View, error: ErrorSeen) -> tuple[str, str] | None:
+    """Return the package of whose own repository the innermost line is: a folder in one of its name."""
+    frame = next((one for one in reversed(error.frames) if not _OF_PYTHON.search(one.file)), None)
+    if frame is None:
+        return None
+    *folders, file = frame.file.replace("\\", "/").split("/")
+    for above, folder in reversed(list(pairwise(folders))):
+        name = distribution_of(view.matrix, folder)
+        own = above.lower() == folder.lower() or _is_repository(above, folder, view, name)
+        if folder.isidentifier() and own:
+            return name, f"{file}, line {frame.line}" if frame.line else file
     return None
+
+
+def _is_repository(above: str, folder: str, view: View, name: str) -> bool:
+    """True for a folder called after a package that it holds (mmdetection/mmdet), and for a path cut off."""
+    return above == "..." or (
+        above.lower().startswith(folder.lower()) and package_facts(view, name) is not None
+    )
 
 
 def _is_module(view: View, package: str, frame: Frame) -> bool:

@@ -19,7 +19,14 @@ from envdoctor.upgrading.bindings import (
     made_by,
     own_members,
 )
-from envdoctor.upgrading.handing import handed_on, imported_in, standing_for
+from envdoctor.upgrading.handing import (
+    answering_with,
+    handed_on,
+    imported_in,
+    made_in,
+    standing_for,
+    statements_in,
+)
 from envdoctor.upgrading.sources import read_text
 
 _NOTHING = frozenset(("object", "ABC", "Generic", "Protocol"))
@@ -112,7 +119,8 @@ class Project:
         told = (one for one in self._outline(path, text).values() if isinstance(one, tuple))
         brought = (self._brought(path, *one, 0) for one in told)
         every = (one for bound in brought for one in (bound, *(bound.attributes or {}).values()))
-        return any(one.path and self._foreign(one.path) for one in every)
+        paths = ((one.answer or one).path for one in every)
+        return any(path and self._foreign(path) for path in paths)
 
     def _brought(self, importer: Path, level: int, module: str, name: str, hops: int) -> Bound:
         file = None if hops > _HOPS else self._file(importer, level, module)
@@ -161,7 +169,7 @@ class Project:
     def _set_on_self(self, file: Path, node: ast.ClassDef, hops: int) -> dict[str, Bound]:
         """Return what a class's methods set on `self` that is made of a class; of two of one name neither."""
         found: dict[str, Bound] = {}
-        for inner in ast.walk(node):
+        for inner in statements_in(node):
             match inner:
                 case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=value):
                     made = self._made(file, value, hops)
@@ -183,9 +191,16 @@ class Project:
     def _standing_for(self, file: Path, function: ast.FunctionDef, hops: int) -> Bound:
         called = handed_on(function)
         if called is None:
-            return UNKNOWN
+            return self._answering(file, function, hops)
         brought = looked_up(called, [imported_in(function)])
         return standing_for(function, brought if brought.path else self._base(file, called, hops))
+
+    def _answering(self, file: Path, function: ast.FunctionDef, hops: int) -> Bound:
+        """Return what a function stands for by what its annotation, or all that it returns, tells."""
+        made = made_in(function)
+        told = function.returns if isinstance(function.returns, (ast.Name, ast.Attribute)) else made
+        plain = told is not None and not function.decorator_list
+        return answering_with(self._base(file, told, hops)) if told is not None and plain else UNKNOWN
 
     def _base(self, file: Path, node: ast.expr, hops: int) -> Bound:
         if plain_base(node):
@@ -246,8 +261,7 @@ def _outline(text: str) -> dict[str, Told]:
     waiting: list[ast.stmt] = list(tree.body)
     while waiting:
         node = waiting.pop(0)
-        hands_on = isinstance(node, ast.FunctionDef) and handed_on(node) is not None
-        if isinstance(node, ast.ClassDef) or (isinstance(node, ast.FunctionDef) and hands_on):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
             found[node.name] = node
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
             found |= {one.id: node.value for one in node.targets if isinstance(one, ast.Name)}

@@ -169,8 +169,9 @@ class Expressions:
         if not base.path or base.member:
             receiver = next(last_names(node.value), "")
             telling = len(node.attr) >= DISTINCT or receiver.endswith("config")
-            if isinstance(node.ctx, ast.Load) and telling:
-                self.notes.use(Use(Kind.LOOSE, "", place, node.attr, receiver=receiver))
+            stored = frozenset(("=",)) if isinstance(node.ctx, ast.Store) else frozenset[str]()
+            if telling and (receiver.endswith("config") or not stored):
+                self.notes.use(Use(Kind.LOOSE, "", place, node.attr, receiver=receiver, given=stored))
             return UNKNOWN
         if not base.instance and node.attr in base.own:
             return UNKNOWN

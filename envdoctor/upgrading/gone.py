@@ -140,14 +140,14 @@ def methods_left(record: Record, move: Move) -> Iterator[tuple[tuple[str, str], 
     """
     standing, ended = names_of(record, move), dict[str, str]()
     for owner, told in record.members.items():
-        there = lives(record, told, move.new) or is_named(record, owner, move.new)
-        if not there or _stands_on_unread(record, owner, move):
-            continue
         made_up = record.has(told.get("__getattr__", ()), move.new)
-        for name, spans in told.items():
-            if _is_telling(name) and (not made_up or f"{owner}.{name}" in record.keywords):
-                since = gone_since(record, spans, move)
-                ended |= {name: since} if since else {}
+        telling = ((name, spans) for name, spans in told.items() if _is_telling(name))
+        methods = ((n, spans) for n, spans in telling if not made_up or f"{owner}.{n}" in record.keywords)
+        left = {name: since for name, spans in methods if (since := gone_since(record, spans, move))}
+        if not left or _stands_on_unread(record, owner, move):
+            continue
+        if lives(record, told, move.new) or is_named(record, owner, move.new):
+            ended |= left
     yield from (((METHOD, name), since) for name, since in ended.items() if name not in standing)
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from envdoctor.upgrading.bindings import UNKNOWN, Bound, Function, Scope, last_names, named_in
+from envdoctor.upgrading.bindings import UNKNOWN, Bound, Function, Scope, last_names, made_by, named_in
+
+_PARTS = ("finalbody", "handlers", "orelse", "cases", "body")
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def handed_on(function: Function) -> ast.expr | None:
@@ -18,6 +21,55 @@ def handed_on(function: Function) -> ast.expr | None:
     if isinstance(last, ast.Return) and last.value in calls:
         return last.value.func
     return calls[0].func if len(calls) == 1 else None
+
+
+def answering_with(called: Bound) -> Bound:
+    """Return what a function stands for that answers with what a class makes."""
+    made = called.answer or (UNKNOWN if called.instance else made_by(called))
+    return Bound(answer=made) if made is not UNKNOWN else UNKNOWN
+
+
+def made_in(function: Function) -> ast.expr | None:
+    """Return what a plain function without an annotation calls, whose answer is all that it returns."""
+    if function.returns is not None or function.decorator_list:
+        return None
+    returned = [one.value for one in _own(function) if isinstance(one, ast.Return)]
+    calls = [_call_of(value, function) for value in returned]
+    first = calls[0] if calls else None
+    same = {ast.dump(call) for call in calls if call is not None}
+    return first if len(same) == 1 and None not in calls else None
+
+
+def _call_of(value: ast.expr | None, function: Function) -> ast.expr | None:
+    if isinstance(value, ast.Name):
+        bound = [one for one in _own(function) if isinstance(one, ast.Assign) and _binds(one, value.id)]
+        value = bound[0].value if len(bound) == 1 else None
+    return value.func if isinstance(value, ast.Call) else None
+
+
+def _binds(node: ast.Assign, name: str) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == name for one in node.targets)
+
+
+def _own(function: Function) -> Iterator[ast.stmt]:
+    """Yield the statements of a function's own body: those of functions inside of it are theirs."""
+    yield from statements_in(function, (*_FUNCTIONS, ast.ClassDef))
+
+
+def statements_in(node: ast.AST, closed: tuple[type[ast.stmt], ...] = ()) -> Iterator[ast.stmt]:
+    """Yield the statements below a node, not those inside of `closed` kinds."""
+    waiting: list[ast.AST] = [node]
+    while waiting:
+        one = waiting.pop()
+        for part in ("finalbody", "handlers", "orelse", "cases", "body"):
+            inner = getattr(one, part, ())
+            waiting += (
+                reversed(inner)
+                if isinstance(inner, list) and (one is node or type(one) not in closed)
+                else ()
+            )
+        if one is not node and isinstance(one, ast.stmt):
+            yield one
 
 
 def _is_given(call: ast.Call, rest: str) -> bool:

@@ -396,9 +396,11 @@ class Judge:
             if row := self.renames.row(shown, move):
                 yield replace(by_rename(use, shown, row, move), certainty=Certainty.LIKELY)
                 return
-            if found := self._held(use, library):
+            found = self._held(use, library)
+            if found and (found.replacement or "=" not in use.given):
                 yield found
-                return
+            if found or "=" in use.given:
+                return  # what is set on anything is there then, by whatever name
             left = self._left(library)
             since = left.get((use.path, use.name)) or (left.get((ALL, use.name)) if use.path else None)
             if use.path == "" and len(use.name) < DISTINCT:

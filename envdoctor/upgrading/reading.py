@@ -19,6 +19,7 @@ from envdoctor.upgrading.bindings import (
     instance_of,
     last_names,
     looked_up,
+    named_after,
     named_in,
     needing,
     place_of,
@@ -33,7 +34,7 @@ from envdoctor.upgrading.guarding import (
     handling,
     narrowed,
 )
-from envdoctor.upgrading.handing import handed_on, imported_in, standing_for
+from envdoctor.upgrading.handing import answering_with, handed_on, imported_in, made_in, standing_for
 from envdoctor.upgrading.held import Held, holds_nothing
 from envdoctor.upgrading.typing_calls import OF_CLASS
 from envdoctor.upgrading.uses import Kind, Read, Use
@@ -163,6 +164,8 @@ class _Reader(Expressions):
         known = [*scopes, imported_in(function)]
         found = standing_for(function, looked_up(called, known)) if called is not None else UNKNOWN
         told = answering(function, scopes) if found is UNKNOWN or found.open else UNKNOWN
+        if told is UNKNOWN and (made := made_in(function)) is not None:
+            told = answering_with(looked_up(made, scopes))
         return told if found is UNKNOWN else replace(found, answer=told.answer)
 
     def _annotation(self, node: ast.expr | None, scopes: list[Scope]) -> None:
@@ -249,6 +252,8 @@ class _Reader(Expressions):
             "<above>": above if not above.instance else UNKNOWN,
             OF_CLASS: Bound(node.name),
         }
+        for path in (named_after(f"{base.path}.args") for base in bases if not known):
+            handing |= {"args": Bound(path, True)} if path and "args" not in handing else {}
         self._mixed |= {node.name: inner} if not whole.path else {}
         for name in (one.id for one in node.bases if isinstance(one, ast.Name) and known):
             mixed = self._mixed.get(name, {})

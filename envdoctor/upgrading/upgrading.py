@@ -295,6 +295,8 @@ def _own_names(use: Use, suffix: str) -> Iterator[str]:
             yield f"{use.path}({use.name})"
         case Kind.MEMBER if use.receiver:
             yield use.name
+        case Kind.LOOSE if "=" in use.given:
+            return  # it is set here, on what is called as the library's is
         case Kind.LOOSE | Kind.CALL:
             yield from (use.name, f"{use.receiver}.{use.name}")
             if not use.receiver.endswith(("args", "config")):

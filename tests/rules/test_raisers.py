@@ -140,3 +140,21 @@ def test_of_errors_that_tell_the_same_the_one_that_came_out_of_a_library_is_plac
     )
     (place,) = places(f"transformers==4.46.0\nfastapi==0.115.0\n{inner}\nINFO: 500\n{outer}")
     assert place == "transformers 4.46.0: audio_utils.py, line 35"
+
+
+@pytest.mark.parametrize(
+    ("file", "package"),
+    [
+        ("/home/u/gizmo/gizmo/trainer/default.py", "gizmo"),
+        (r"D:\work\Gizmo\gizmo\default.py", "gizmo"),
+        (".../gizmo/renderer/default.py", "gizmo"),
+        ("/mnt/mmdetection/mmdet/default.py", "mmdet"),
+    ],
+)
+def test_a_package_that_runs_from_its_own_repository_is_named(file: str, package: str) -> None:
+    text = traceback("GizmoError: it turns no more", "main.py", file)
+    assert places(text) == {f"{package} of a release that is not told: default.py, line 35"}
+
+
+def test_a_folder_of_ones_own_is_no_package() -> None:
+    assert places(traceback("GizmoError: it turns no more", "/home/u/gizmo/parts/default.py")) == set()

@@ -105,3 +105,36 @@ def test_a_member_of_a_class_that_is_another_name_now_is_told_where_no_class_has
         "from transformers import PretrainedConfig\nx = make()\nx._get_non_default_generation_parameters()\n"
     )
     assert ("code", "_get_non_default_generation_parameters") in broken(tmp_path, code=code)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "def make(x):\n    return Trainer(x)\n",
+        "def make(x):\n    t = Trainer(x)\n    print(t)\n    return t\n",
+        "def inner(x):\n    return Trainer(x)\ndef make(x):\n    return inner(x)\n",
+        "async def make(x) -> Trainer: ...\n",
+    ],
+)
+def test_a_function_answers_with_all_that_it_returns(made: str) -> None:
+    code = f"from lib import Trainer\n{made}async def go():\n    t = await make(1)\n    t.old\n"
+    assert members(code) == {("lib.Trainer", "old")}
+
+
+def test_a_function_that_returns_different_things_tells_nothing() -> None:
+    code = "from lib import A, B\ndef make(x):\n    if x:\n        return A()\n    return B()\nmake(1).old\n"
+    assert members(code) == set()
+
+
+def test_what_a_function_of_another_file_makes_is_followed(tmp_path: Path) -> None:
+    make = "from transformers import PaliGemmaForConditionalGeneration as P\ndef make(c):\n    return P(c)\n"
+    use = "from make import make\ndef go():\n    model = make(1)\n    return model.vision_tower\n"
+    assert ("use", "vision_tower") in broken(tmp_path, make=make, use=use)
+
+
+def test_a_setting_by_its_former_name_is_told_where_it_is_set_and_any_other_is_there_then(
+    tmp_path: Path,
+) -> None:
+    code = "import transformers\ndef go(text_config):\n    text_config.torch_dtype = 1\n"
+    code += "    text_config.other = 2\n"
+    assert broken(tmp_path, code=code) == {("code", "torch_dtype")}
