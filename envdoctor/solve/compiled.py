@@ -46,6 +46,18 @@ def shown_compiled(node: Node, bit: int) -> str:
     return f"{told} (it has them from CPython 3.{minors[0]}{until})"
 
 
+def spared(nodes: Mapping[str, Node], bits: Mapping[str, int]) -> dict[str, frozenset[str]]:
+    """Return, by package compiled in an answer, the newest older release with a wheel that is to be read."""
+    found: dict[str, frozenset[str]] = {}
+    for name, node in nodes.items():
+        if compiled(node) >> bits[name] & 1:
+            package, older = node.package, (1 << node.places[bits[name]]) - 1
+            ready = package.file_masks(node.context.wheels.judge).get("", 0) & package.finals
+            unread = ready & package.unread & older & ~package.yanked
+            found |= {name: frozenset((f"=={package.versions[unread.bit_length() - 1]}",))} if unread else {}
+    return found
+
+
 def notes(nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[str]:
     """Yield what is built: what comes as a source alone, and what is compiled, which may fail."""
     alone = sorted(

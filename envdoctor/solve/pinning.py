@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from envdoctor.solve import compiled
 from envdoctor.solve.answer import Cause, Line, PinSet, Relaxation, asked_words, explained, solved
 from envdoctor.solve.goal import Goal, Picks, request_mask
 from envdoctor.solve.nodes import TORCH, Node, Options
@@ -157,7 +158,7 @@ def _widening(goal: Goal, way: Callable[[Goal], tuple[Goal, Picks | None]]) -> t
             break
         found = explained(goal, picks)
         news = [found.uncovered and goal.coverage.widen(found.uncovered)]
-        unread = {**found.passed_over, **found.unread}
+        unread = {**compiled.spared(found.nodes, picks.bits), **found.passed_over, **found.unread}
         news.append(unread and goal.coverage.read_on(unread))
         if not any(news):
             break

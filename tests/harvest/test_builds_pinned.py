@@ -83,3 +83,15 @@ def test_of_torch_uv_builds_with_the_one_that_it_installs() -> None:
     )
     told = uv_text(answer, Header("0", "0", "today", "pin"))
     assert 'flash-attn = [{ requirement = "torch", match-runtime = true }]' in told
+
+
+def test_an_older_release_with_a_wheel_that_fits_is_read_and_taken_before_one_to_compile(
+    index: FakeIndex, pin
+) -> None:
+    tags = {f"1.{minor}": "cp311-cp311" if minor < 2 else "cp312-cp312" for minor in range(12)}
+    for version, tag in tags.items():
+        index.add_wheel("unheard-of", version, tag=f"{tag}-manylinux_2_17_x86_64")
+        told = {"PKG-INFO": f"Metadata-Version: 2.2\nName: unheard-of\nVersion: {version}\n\n"}
+        content = sdist_bytes("unheard-of", version, told)
+        index.add("unheard-of", FakeFile(f"unheard-of-{version}.tar.gz", content))
+    assert pin("unheard-of", "--allow-source").pins["unheard-of"] == "1.1"
