@@ -28,6 +28,8 @@ class ModuleReader:
     fetcher: Fetcher | None
     index: str
     kept: KeptModules
+    unread: set[str] = field(default_factory=set)
+    """The packages that were not opened any more."""
     _releases: dict[Release, ReleaseModules | None] = field(default_factory=dict)
     _waited: float = 0.0
     _listings: dict[str, Listing] = field(default_factory=dict)
@@ -66,7 +68,10 @@ class ModuleReader:
 
     def _opened(self, one: Release) -> ReleaseModules | None:
         name, version = one
-        if self.fetcher is None or self._waited > PATIENCE_S:
+        if self.fetcher is None:
+            return None
+        if self._waited > PATIENCE_S:
+            self.unread.add(name)
             return None
         try:
             if name not in self._listings:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from envdoctor.harvest.module_reader import ModuleReader
 
 _WORD = re.compile(r"[A-Za-z]\w+")
+NAMED_UNREAD = 4
+"""So many packages are named that were not read."""
 ROUNDS = 5
 """How often an answer may bring releases that lost, or need, something else."""
 
@@ -54,7 +56,17 @@ def pinned_for_code(goal: Goal, answer: PinSet, matrix: Matrix, paths: Sequence[
                 break
             goal, answer = _met(goal, answer, wanted, unmet)
     besides = tuple(map(str, goal.requests[asked:]))
-    return replace(answer, notes=(*answer.notes, *unmet.values(), *code.torn.values()), besides=besides)
+    notes = (*answer.notes, *unmet.values(), *code.torn.values(), *_unread(reader))
+    return replace(answer, notes=notes, besides=besides)
+
+
+def _unread(reader: ModuleReader | None) -> Iterator[str]:
+    """Say what was not read for what it imports, since reading took too long."""
+    if reader is not None and reader.unread:
+        names = sorted(reader.unread)
+        more = f" and {len(names) - NAMED_UNREAD} more" if len(names) > NAMED_UNREAD else ""
+        told = ", ".join(names[:NAMED_UNREAD]) + more
+        yield f"not all was read of what is imported ({told}): the index is slow; once more, it reads on"
 
 
 @dataclass

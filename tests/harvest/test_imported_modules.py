@@ -154,6 +154,15 @@ def test_names_that_a_module_takes_all_of_from_its_own_are_looked_for_there(
     assert pin("unheard-of", "--code", str(code)).pins["unheard-of"] == version
 
 
+def test_what_was_not_read_in_time_is_said(index: FakeIndex, pin, monkeypatch, tmp_path: Path) -> None:
+    index.add_wheel("unheard-of", "1.0", members={"unheard_of/__init__.py": b""})
+    monkeypatch.setattr("envdoctor.harvest.module_reader.PATIENCE_S", -1.0)
+    code = tmp_path / "train.py"
+    code.write_text("import unheard_of\n")
+    told = " ".join(pin("unheard-of", "--code", str(code)).told["notes"])
+    assert "not all was read of what is imported (unheard-of)" in told
+
+
 def test_a_looked_up_package_gets_a_recorded_library_that_has_what_it_imports(index: FakeIndex, pin) -> None:
     members = {"unheard_of/__init__.py": b"from transformers import AdamW\n"}
     index.add_wheel("unheard-of", "1.0", "transformers", members=members, uploaded=OF_OLD)
