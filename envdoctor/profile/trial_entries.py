@@ -27,14 +27,32 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "DISABLE_VERSION_CHECK": "1", "AXOLOTL_DO_NOT_
 
 def prepare(asked: Asked, folder: Path, device: str = "cuda") -> Callable[[], object]:
     """Write the model and return what trains it; the entry's own loading is part of that."""
-    import transformers
-
     os.environ.update(OFFLINE)
-    transformers.Trainer.save_model = lambda *_, **__: None
     write_model(asked, folder / "model", device)
     begin = ENTRIES[asked["trainer"]](asked, folder)
     sys.argv = sys.argv[:1]  # which these entries would read
-    return begin
+    return lambda: until_trained(begin)
+
+
+class Trained(BaseException):
+    """Training is over: what a framework does after it (saving, cards) is not tried."""
+
+
+def until_trained(begin: Callable[[], object]) -> None:
+    """Begin, and leave once a trainer has trained."""
+    import transformers
+
+    train = transformers.Trainer.train
+
+    def and_leave(*given: Any, **named: Any) -> Any:
+        train(*given, **named)
+        raise Trained
+
+    transformers.Trainer.train = and_leave
+    try:
+        begin()
+    except Trained:
+        pass
 
 
 def write_model(asked: Asked, folder: Path, device: str) -> None:
