@@ -15,7 +15,7 @@ from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.problem import Nogood, bits_of
 from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import conditions_of, nogoods
-from envdoctor.solve.undeclared import Undeclared, undeclared
+from envdoctor.solve.undeclared import Undeclared, clients, undeclared
 from envdoctor.solve.variants import OWN_RUNTIME, followers
 from envdoctor.solve.versions import satisfies
 from envdoctor.values import NamedTuple, dataclass
@@ -113,6 +113,7 @@ class Explained:
                 for name, extra in sorted(asked)
                 if not self._named(name, extra)
             ),
+            *clients(self.goal, self.nodes, self.picks.bits),
             *self._overridden(),
             *compiled.notes(self.nodes, self.picks.bits),
             *(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from envdoctor.matrix.flash_wheels import torch_range
+from envdoctor.matrix.tables.packages import PackageTraitRow
+from envdoctor.solve.goal import Goal
 from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.ready_wheels import FLASH_ATTN, rows_for, versions_of
 from envdoctor.solve.versions import spec_mask
@@ -57,3 +59,13 @@ def _read(node: Node) -> Iterator[Undeclared]:
         if other is not None and owners:
             mask = other.expand(spec_mask(spec.replace("*", ""), other.package.versions))
             yield Undeclared(owners, name, spec.replace("*", ""), mask, row.id, row.source)
+
+
+def clients(goal: Goal, nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[str]:
+    """Yield what is an engine by an extra alone, in a release whose extra was not asked for."""
+    extras = {request.name: bool(request.extras) for request in goal.requests}
+    for row in goal.context.matrix.rows(PackageTraitRow):
+        plain = row.engine and extras.get(row.name) is False and row.name in nodes
+        if plain and nodes.keys().isdisjoint(row.engine_parts):
+            shown = nodes[row.name].shown(bits[row.name])
+            yield f"{shown} without an extra is the client of an engine, and no engine: ask for {row.name}[all]"

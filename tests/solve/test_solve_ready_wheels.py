@@ -71,3 +71,10 @@ def test_the_command_installs_torch_first_and_builds_outside_of_isolation() -> N
 def test_what_has_wheels_is_installed_in_one_step() -> None:
     *_, uv, _ = summary_lines(asked("xformers"), "c.txt")
     assert " && " not in uv
+
+
+def test_a_client_without_its_engine_is_said_to_be_one() -> None:
+    """sglang is an engine by an extra in some releases, and asks for its kernels without one in others."""
+    alone, whole = (" ".join(asked(name).notes) for name in ("sglang==0.5.2", "sglang[all]==0.5.2"))
+    assert "sglang 0.5.2 without an extra is the client of an engine" in alone
+    assert "the client of an engine" not in whole
