@@ -17,7 +17,7 @@ from envdoctor.solve.requests import Request
 from envdoctor.solve.rows import conditions_of, nogoods
 from envdoctor.solve.undeclared import Undeclared, clients, undeclared
 from envdoctor.solve.variants import OWN_RUNTIME, followers
-from envdoctor.solve.versions import satisfies
+from envdoctor.solve.versions import ends_below
 from envdoctor.values import NamedTuple, dataclass
 
 
@@ -92,11 +92,15 @@ class Explained:
             if node.row(bits[name]) < 0 and not node.installed >> bits[name] & 1
         }
 
+    def _unread_notes(self) -> Iterator[str]:
+        why = "what it requires is not known; it is taken as if it required nothing"
+        return (f"{self.shown(name)}: {why}" for name in self.unread)
+
     @property
     def passed_over(self) -> Mapping[str, frozenset[str]]:
         """The packages with a newer release that only unread requirements bar, with its specifier."""
-        above = {name: self._unread_above(node, self.picks.bits[name]) for name, node in self.nodes.items()}
-        found = {name: {f"=={version}"} for name, version in above.items() if version}
+        above = ((name, self._unread_above(node, self.picks.bits[name])) for name, node in self.nodes.items())
+        found = {name: {f"=={version}"} for name, version in above if version}
         for name in self._requests.keys() & self.nodes.keys():
             for needed, spec in self._unread_below(self.nodes[name], self.picks.bits[name]):
                 found.setdefault(needed, set()).add(spec)
@@ -113,23 +117,21 @@ class Explained:
                 for name, extra in sorted(asked)
                 if not self._named(name, extra)
             ),
-            *clients(self.goal, self.nodes, self.picks.bits),
+            *clients(self.goal.requests, self.nodes, self.picks.bits),
             *self._overridden(),
             *compiled.notes(self.nodes, self.picks.bits),
-            *(
-                f"{self.shown(name)}: what it requires is not known; it is taken as if it required nothing"
-                for name in self.unread
-            ),
+            *self._unread_notes(),
             *(
                 f"{name} {self.goal.context.installed[name]} is installed and not on record: it stays,"
                 " and what it requires is not known"
                 for name in sorted(self.goal.context.options.held)
             ),
-            *(
-                f"{name}: the index does not tell when its releases came out: none is left out as too new"
-                for name in (self.goal.coverage.undated(sorted(self.nodes)) if self.goal.coverage else ())
-            ),
+            *self._undated(),
         )
+
+    def _undated(self) -> Iterator[str]:
+        for name in self.goal.coverage.undated(sorted(self.nodes)) if self.goal.coverage else ():
+            yield f"{name}: the index does not tell when its releases came out: none is left out as too new"
 
     def _strange_to_the_driver(self) -> Iterator[str]:
         """Say which card the driver does not know yet, or no longer: then no torch finds it."""
@@ -340,7 +342,7 @@ class Explained:
         if place > node.places[bit]:
             python = ".".join(map(str, self.goal.context.target.python))
             told = {text: map(str.strip, text.split(",")) for text in node.pythons(place)}
-            bounds = {text for text, clauses in told.items() if any(_ends_below(c, python) for c in clauses)}
+            bounds = {text for text, clauses in told.items() if any(ends_below(c, python) for c in clauses)}
             if bounds:
                 yield f"not {node.package.versions[place]}: it needs Python {' or '.join(sorted(bounds))}"
 
@@ -495,7 +497,3 @@ class Explained:
         unread = any(ban.mask & meets for ban in node.bans if ban.what == "unread")
         why = "what that requires is not known" if unread else "there is none for this target"
         return f"it requires {wanted.name}{node.package.spec_text(wanted.spec)}, and {why}"
-
-
-def _ends_below(clause: str, python: str) -> bool:
-    return clause.startswith("<") and not satisfies(python, clause)

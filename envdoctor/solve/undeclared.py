@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from envdoctor.matrix.flash_wheels import torch_range
 from envdoctor.matrix.tables.packages import PackageTraitRow
-from envdoctor.solve.goal import Goal
 from envdoctor.solve.nodes import TORCH, Node
 from envdoctor.solve.ready_wheels import FLASH_ATTN, rows_for, versions_of
+from envdoctor.solve.requests import Request
 from envdoctor.solve.versions import spec_mask
 from envdoctor.values import NamedTuple
 
@@ -61,11 +61,12 @@ def _read(node: Node) -> Iterator[Undeclared]:
             yield Undeclared(owners, name, spec.replace("*", ""), mask, row.id, row.source)
 
 
-def clients(goal: Goal, nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[str]:
+def clients(requests: Sequence[Request], nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[str]:
     """Yield what is an engine by an extra alone, in a release whose extra was not asked for."""
-    extras = {request.name: bool(request.extras) for request in goal.requests}
-    for row in goal.context.matrix.rows(PackageTraitRow):
-        plain = row.engine and extras.get(row.name) is False and row.name in nodes
-        if plain and nodes.keys().isdisjoint(row.engine_parts):
-            shown = nodes[row.name].shown(bits[row.name])
-            yield f"{shown} without an extra is the client of an engine, and no engine: ask for {row.name}[all]"
+    plain = {r.name for r in requests if r.name in nodes} - {r.name for r in requests if r.extras}
+    for node in (nodes[name] for name in sorted(plain)):
+        rows = node.context.matrix.rows(PackageTraitRow)
+        row = next((row for row in rows if row.name == node.name and row.engine), None)
+        if row and nodes.keys().isdisjoint(row.engine_parts):
+            shown = node.shown(bits[node.name])
+            yield f"{shown} without an extra is an engine's client alone: ask for {node.name}[all]"

@@ -126,6 +126,11 @@ def _clause_mask(operator: str, bound: str, versions: Sequence[str]) -> int:
     return full & ~_below(bound, versions) & _series(bound.rpartition(".")[0], versions)
 
 
+def ends_below(clause: str, python: str) -> bool:
+    """True for an upper bound that a Python lies above."""
+    return clause.startswith("<") and not satisfies(python, clause)
+
+
 def _asked(operator: str, bound: str, versions: Sequence[str]) -> int:
     specifier = _parse(operator + bound)
     return sum(1 << i for i, text in enumerate(versions) if specifier.contains(text, prereleases=True))
