@@ -8,7 +8,7 @@ from functools import lru_cache
 
 _TEXT = re.compile(rb'"""(?:[^"]|"(?!""))*"""')
 _CLASS = re.compile(
-    rb"^class[ \t]{1,4}(?P<name>\w{1,100})(?P<bases>\([^()]{0,2000}\))?[ \t]{0,4}:", re.MULTILINE
+    rb"^class[ \t]{1,4}(?P<name>\w{1,100})(?P<bases>\([^()]{0,1000}\))?[ \t]{0,4}:", re.MULTILINE
 )
 _IMPORT = re.compile(rb"^from[ ][.\w]{1,200}[ ]import[ ](?:\([^()]{1,8000}\)|[^\n(]{1,400})", re.MULTILINE)
 _AT_TOP = re.compile(rb"^[^\s#)]", re.MULTILINE)
