@@ -8,9 +8,9 @@ from functools import lru_cache
 
 _TEXT = re.compile(rb'"""(?:[^"]|"(?!""))*"""')
 _CLASS = re.compile(
-    rb"^class[ \t]{1,4}(?P<name>\w{1,100})(?P<bases>\([^()]{0,1000}\))?[ \t]{0,4}:", re.MULTILINE
+    rb"^class[ \t]{1,4}(?P<name>\w{1,100})(?P<bases>\([^()]*\))?[ \t]{0,4}:", re.MULTILINE
 )
-_IMPORT = re.compile(rb"^from[ ][.\w]{1,200}[ ]import[ ](?:\([^()]{1,8000}\)|[^\n(]{1,400})", re.MULTILINE)
+_IMPORT = re.compile(rb"^from[ ][.\w]{1,200}[ ]import[ ](?:\([^()]+\)|[^\n(]{1,400})", re.MULTILINE)
 _AT_TOP = re.compile(rb"^[^\s#)]", re.MULTILINE)
 _OWN = re.compile(
     rb"^    (?:(?:async )?def (?P<method>\w{1,100})\("
@@ -22,7 +22,7 @@ _ON_SELF = re.compile(
 )
 _REGISTERED = re.compile(rb"\bself\.(?:register_\w{1,30}|add_module)\(\s{0,40}[\"'](?P<name>\w{1,100})[\"']")
 _MADE = re.compile(
-    rb"^    def __init__\((?P<taken>[^()]{0,4000}(?:\([^()]{0,400}\)[^()]{0,4000}){0,20})\)", re.MULTILINE
+    rb"^    def __init__\((?P<taken>[^()]*(?:\([^()]*\)[^()]*)*)\)", re.MULTILINE
 )
 _MADE_UP = re.compile(rb"\b(?:setattr\(self|self\.__dict__)")
 """What puts members on an object that no file names."""
