@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 _TEXT = re.compile(rb'"""(?:[^"]|"(?!""))*"""')
-_CLASS = re.compile(
-    rb"^class[ \t]{1,4}(?P<name>\w{1,100})(?P<bases>\([^()]*\))?[ \t]{0,4}:", re.MULTILINE
-)
+_CLASS = re.compile(rb"^class[ \t]{1,4}(?P<name>\w{1,100})(?P<bases>\([^()]*\))?[ \t]{0,4}:", re.MULTILINE)
 _IMPORT = re.compile(rb"^from[ ][.\w]{1,200}[ ]import[ ](?:\([^()]+\)|[^\n(]{1,400})", re.MULTILINE)
 _AT_TOP = re.compile(rb"^[^\s#)]", re.MULTILINE)
 _OWN = re.compile(
@@ -21,9 +19,7 @@ _ON_SELF = re.compile(
     rb"^[ \t]+(?:if [^\n:]{1,200}:[ ])?self\.(?P<name>\w{1,100})[ \t]*(?::[^=\n]{1,200})?=(?!=)", re.MULTILINE
 )
 _REGISTERED = re.compile(rb"\bself\.(?:register_\w{1,30}|add_module)\(\s{0,40}[\"'](?P<name>\w{1,100})[\"']")
-_MADE = re.compile(
-    rb"^    def __init__\((?P<taken>[^()]*(?:\([^()]*\)[^()]*)*)\)", re.MULTILINE
-)
+_MADE = re.compile(rb"^    def __init__\((?P<taken>[^()]*(?:\([^()]*\)[^()]*)*)\)", re.MULTILINE)
 _MADE_UP = re.compile(rb"\b(?:setattr\(self|self\.__dict__)")
 """What puts members on an object that no file names."""
 _KEYWORDS = frozenset((b"else", b"try", b"finally", b"if", b"for", b"with", b"while"))

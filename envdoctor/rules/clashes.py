@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from envdoctor import lazy_re as re
 from envdoctor.commands import install_commands, pip_install
 from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
@@ -23,6 +24,7 @@ SHOWN = 3
 def check_clashes(view: View) -> Iterable[Finding]:
     """Find the package of which an installer's message names two wishes."""
     wishes = [s for s in symptoms(view, "SYM-PIP-DEPENDS", "SYM-PIP-WISH") if _specifier(s)]
+    wishes = wishes or _said_of_what_is_here(view)
     if not wishes:
         raise Skip("no installer's conflict is told")
     names = dict.fromkeys(normalise(s.captured["need"]) for s in wishes)
@@ -34,9 +36,18 @@ def check_clashes(view: View) -> Iterable[Finding]:
         yield _none_offered(next(iter(of_names)), wishes)
 
 
+def _said_of_what_is_here(view: View) -> list[Symptom]:
+    """Return what lines tell that two packages require, each in one release, and in no other than is here."""
+    said = [s for s in symptoms(view, "SYM-REQUIRES-SAID") if _specifier(s)]
+    askers = {tuple(re.split(r"==| v?", s.captured["who"], maxsplit=1)) for s in said}
+    names = {normalise(name) for name, _ in askers}
+    here = all(view.version_text(normalise(name)) in (version, None) for name, version in askers)
+    return said if here and 1 < len(names) == len(askers) else []
+
+
 def _asking(wish: Symptom) -> str:
     """Return the package that wants something, without its release."""
-    return _who(wish).partition(" ")[0]
+    return re.split(r"==| ", _who(wish), maxsplit=1)[0]
 
 
 def _none_offered(name: str, wishes: Sequence[Symptom]) -> Finding:
@@ -169,7 +180,7 @@ def _remedies(name: str, wishes: Sequence[Symptom], locked: bool) -> Iterator[Re
             yield Remedy(f"{text} Change the other wish in pyproject.toml.", ("uv lock",))
         else:
             yield Remedy(text, install_commands(pins), pins)
-    owners = " or ".join(dict.fromkeys(who.partition(" ")[0] for who in asking))
+    owners = " or ".join(dict.fromkeys(re.split(r"==| ", who, maxsplit=1)[0] for who in asking))
     yield Remedy(
         f"Or another release of {owners}, which takes the other {name}: let it be computed."
         if owners

@@ -150,10 +150,14 @@ def users_of(view: View, owner: str) -> list[str]:
 
 
 def _never(view: View, wanted: Wanted, owner: str) -> str:
-    """Say that no release takes an argument or has a name, where what each of them has is on record."""
+    """Say that no release takes an argument or has a name, where what each of them has is on record.
+
+    What every release that was read has stands in no record: it may be what an older one lacks.
+    """
     record = load_record(view.matrix.folder, owner) if owner else None
     of_class = wanted.owner.partition(".")[0]
-    if record is None:
+    version = view.version(owner) if owner else None
+    if record is None or (version is not None and not record.knows(version)):
         return ""
     if wanted.lack is Lack.NAME and not holding(record.names, wanted.name):
         return (
