@@ -150,14 +150,10 @@ def users_of(view: View, owner: str) -> list[str]:
 
 
 def _never(view: View, wanted: Wanted, owner: str) -> str:
-    """Say that no release takes an argument or has a name, where what each of them has is on record.
-
-    What every release that was read has stands in no record: it may be what an older one lacks.
-    """
+    """Say that no release takes an argument or has a name; none older than those read, which lack more."""
     record = load_record(view.matrix.folder, owner) if owner else None
     of_class = wanted.owner.partition(".")[0]
-    version = view.version(owner) if owner else None
-    if record is None or (version is not None and not record.knows(version)):
+    if record is None or ((version := view.version(owner)) and not record.knows(version)):
         return ""
     if wanted.lack is Lack.NAME and not holding(record.names, wanted.name):
         return (
@@ -167,9 +163,8 @@ def _never(view: View, wanted: Wanted, owner: str) -> str:
         )
     if wanted.lack is Lack.MEMBER and wanted.name not in record.members.get(of_class, (wanted.name,)):
         return f" No release of {owner} that was read tells of {wanted.name} in its {of_class}."
-    taken = [
-        record.keywords[name] for name in (wanted.owner, f"{of_class}.__init__") if name in record.keywords
-    ]
+    names = (wanted.owner, f"{of_class}.__init__")
+    taken = [record.keywords[name] for name in names if name in record.keywords]
     if wanted.lack is not Lack.KEYWORD or not taken or wanted.name in taken[0]:
         return ""
     return (
