@@ -11,7 +11,8 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_ranges import specifier_of
 from envdoctor.matrix.interface_records import load_record
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.generations import asking_package, told_release
+from envdoctor.rules.calendar import told_release
+from envdoctor.rules.generations import asking_package
 from envdoctor.rules.interface_lookup import family_modules
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.rules.view import View

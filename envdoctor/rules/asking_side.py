@@ -25,8 +25,9 @@ from envdoctor.rules.calendar import (
     day_of,
     package_facts,
     required_by,
+    told_release,
 )
-from envdoctor.rules.generations import asking_package, told_release, users_of
+from envdoctor.rules.generations import asking_package, users_of
 from envdoctor.rules.interface_lookup import Missing, record_of, specifier_for
 from envdoctor.rules.pairs import pair_remedies
 from envdoctor.rules.ranges import parse_version, version_satisfies

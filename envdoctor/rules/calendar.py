@@ -104,3 +104,9 @@ def askers_after(view: View, asker: str, library: str, version: str) -> dict[str
     day = day_of(view, library, version)
     later = first_after(view, asker, day) if day is not None else None
     return {asker: f">={later}"} if later else {}
+
+
+def told_release(view: View, name: str) -> str:
+    """Return a package with its version, as far as that is told."""
+    version = view.version_text(name)
+    return f"{name} {version}" if version else name

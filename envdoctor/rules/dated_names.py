@@ -11,8 +11,8 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_ranges import joined, specifier_of
 from envdoctor.matrix.interface_records import Record, Spans, libraries_with, load_record
 from envdoctor.matrix.late_tables import holding
-from envdoctor.rules.calendar import day_of
-from envdoctor.rules.generations import YOUNG, asking_package, told_release
+from envdoctor.rules.calendar import day_of, told_release
+from envdoctor.rules.generations import YOUNG, asking_package
 from envdoctor.rules.suspects import ID
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass

@@ -31,6 +31,7 @@ from envdoctor.rules.calendar import (
     place_of,
     required_by,
     told_day,
+    told_release,
 )
 from envdoctor.rules.import_chains import package_of
 from envdoctor.rules.interface_lookup import (
@@ -180,12 +181,6 @@ def _is_of_stack(wanted: Wanted, asker: str) -> bool:
     return named and asker in STACK and not hasattr(builtins, wanted.owner)
 
 
-def told_release(view: View, name: str) -> str:
-    """Return a package with its version, as far as that is told."""
-    version = view.version_text(name)
-    return f"{name} {version}" if version else name
-
-
 def _what(wanted: Wanted) -> str:
     match wanted.lack:
         case Lack.NAME:
@@ -220,7 +215,9 @@ def _owner(view: View, wanted: Wanted) -> str:
         meant = [n for n in exporting if _ever_had(view, n, owner, wanted.name)]
         if not meant and (wanted.lack is Lack.POSITION or owner == wanted.owner):
             # whose class or function of that very name it is, not who has one that it is called after
-            meant = [n for n in exporting if wanted.lack is Lack.POSITION or view.facts.distribution(n)]
+            alone = wanted.lack is Lack.KEYWORD and len(having) == 1 and having[0] in STACK
+            of_all = alone or wanted.lack is Lack.POSITION
+            meant = [n for n in exporting if of_all or view.facts.distribution(n)]
         private = wanted.owner.startswith("_") and owner != wanted.owner
         if len(meant) == 1 and (not private or view.facts.distribution(meant[0])):
             return meant[0]  # what a class's name ends in may be a base of any library

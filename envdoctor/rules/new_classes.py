@@ -14,8 +14,8 @@ from envdoctor.matrix.interface_records import Record, libraries_with, load_reco
 from envdoctor.matrix.late_tables import holding
 from envdoctor.rules.asked import Lack, Wanted, wanted_of
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.calendar import day_here, day_of
-from envdoctor.rules.generations import YOUNG, asking_package, told_release
+from envdoctor.rules.calendar import day_here, day_of, told_release
+from envdoctor.rules.generations import YOUNG, asking_package
 from envdoctor.rules.view import View
 
 ID = "CLASS-NEWER"

@@ -16,9 +16,9 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.asked import PASSES_ON, REMOTE
-from envdoctor.rules.calendar import day_here, day_of, package_facts, told_day
+from envdoctor.rules.calendar import day_here, day_of, package_facts, told_day, told_release
 from envdoctor.rules.generations import ID as APART
-from envdoctor.rules.generations import after_it, asking_package, of_one_time, told_release
+from envdoctor.rules.generations import after_it, asking_package, of_one_time
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass
 

@@ -11,8 +11,8 @@ from envdoctor.matrix.interface_records import libraries_with, load_record, reco
 from envdoctor.matrix.late_tables import holding
 from envdoctor.rules.asked import Wanted, wanted_of
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.calendar import package_facts
-from envdoctor.rules.generations import asking_package, told_release
+from envdoctor.rules.calendar import package_facts, told_release
+from envdoctor.rules.generations import asking_package
 from envdoctor.rules.interface_lookup import DISTINCT, distribution_of
 from envdoctor.rules.view import View
 

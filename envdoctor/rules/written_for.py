@@ -13,9 +13,9 @@ from envdoctor.commands import install_commands
 from envdoctor.facts import Distribution, ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.snapshot import STACK
-from envdoctor.rules.calendar import package_facts
+from envdoctor.rules.calendar import package_facts, told_release
 from envdoctor.rules.foreign import foreign_backend
-from envdoctor.rules.generations import asking_package, told_release
+from envdoctor.rules.generations import asking_package
 from envdoctor.rules.recorded import Demand
 from envdoctor.rules.view import View
 from envdoctor.values import dataclass, replace

@@ -297,6 +297,7 @@ ELSEWHERE = {
     ("fixing/states.py", "rename"),  # the clone, in that folder
     ("fixing/states.py", "rmtree"),  # clones and states that its journal does not name
     ("fixing/states.py", "unlink"),
+    ("profile/trial_entries.py", "write_text"),  # inside the trial's own folder
     ("watch/told.py", "write_text"),  # inside the folder that it has just made
     ("watch/inside.py", "rmtree"),  # the folder that it has made for the run's processes to tell into
     ("watch/recording.py", "unlink"),  # its own recordings, by the whole name that they are given

@@ -94,8 +94,9 @@ def test_pip_says_what_is_installed_and_what_is_required(read):
     facts = read(
         "vllm 0.10.0 requires transformers>=4.53.2, but you have transformers 4.40.0 which is incompatible."
     )
-    assert facts.symptoms[0].id == "SYM-PIP-INCOMPATIBLE"
-    assert facts.symptoms[0].captured["installed"] == "4.40.0"
+    told = {symptom.id: symptom.captured for symptom in facts.symptoms}
+    assert told["SYM-PIP-INCOMPATIBLE"]["installed"] == "4.40.0"
+    assert told["SYM-REQUIRES-SAID"]["who"] == "vllm 0.10.0"
     assert facts.distribution("transformers").version == "4.40.0"
     assert facts.distribution("vllm").version == "0.10.0"
 

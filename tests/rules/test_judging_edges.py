@@ -292,7 +292,7 @@ def test_since_when_a_model_type_or_tokenizer_is_known(symptom: str, name: str, 
 
 def test_who_is_asked_is_no_package_that_a_whole_list_lacks() -> None:
     symptom = Symptom("SYM-UNEXPECTED-KWARG", "BitsAndBytesConfig.__init__() got an unexpected keyword", "")
-    wanted = Wanted(Lack.KEYWORD, symptom, "other", owner="BitsAndBytesConfig.__init__")
+    wanted = Wanted(Lack.KEYWORD, symptom, "bnb_4bit_quant_storage", owner="BitsAndBytesConfig.__init__")
     facts = facts_of(packages={"torch": "2.6.0"})
     whole = replace(facts, environment=replace(facts.environment, complete=True))
     assert _owner(View(facts, load_matrix()), wanted) == "transformers"
