@@ -39,7 +39,7 @@ def check_clashes(view: View) -> Iterable[Finding]:
 def _said_of_what_is_here(view: View) -> list[Symptom]:
     """Return what lines tell that two packages require, each in one release, and in no other than is here."""
     said = [s for s in symptoms(view, "SYM-REQUIRES-SAID") if _specifier(s)]
-    askers = {tuple(re.split(r"==| v?", s.captured["who"], maxsplit=1)) for s in said}
+    askers = {tuple(_told(s.captured["who"])) for s in said}
     names = {normalise(name) for name, _ in askers}
     here = all(view.version_text(normalise(name)) in (version, None) for name, version in askers)
     return said if here and 1 < len(names) == len(askers) else []
@@ -47,7 +47,12 @@ def _said_of_what_is_here(view: View) -> list[Symptom]:
 
 def _asking(wish: Symptom) -> str:
     """Return the package that wants something, without its release."""
-    return re.split(r"==| ", _who(wish), maxsplit=1)[0]
+    return _told(_who(wish))[0]
+
+
+def _told(who: str) -> list[str]:
+    """Return the package, and its release if told, of who wants something: `trl 0.9`, `trl==0.9`, `you`."""
+    return re.split(r"==| v?", who, maxsplit=1)
 
 
 def _none_offered(name: str, wishes: Sequence[Symptom]) -> Finding:
@@ -180,7 +185,7 @@ def _remedies(name: str, wishes: Sequence[Symptom], locked: bool) -> Iterator[Re
             yield Remedy(f"{text} Change the other wish in pyproject.toml.", ("uv lock",))
         else:
             yield Remedy(text, install_commands(pins), pins)
-    owners = " or ".join(dict.fromkeys(re.split(r"==| ", who, maxsplit=1)[0] for who in asking))
+    owners = " or ".join(dict.fromkeys(_told(who)[0] for who in asking))
     yield Remedy(
         f"Or another release of {owners}, which takes the other {name}: let it be computed."
         if owners

@@ -117,6 +117,12 @@ class Context:
         return same and _standing_in(own.asked, serving) == _standing_in(other.asked, serving)
 
     @cached_property
+    def compiling(self) -> frozenset[str]:
+        """The packages whose setup compiles for a card."""
+        built, by_nvcc = self.matrix.rows(tables.TorchBuildRow), self.matrix.rows(tables.CudaBuildRow)
+        return frozenset((*(row.package for row in built), *(row.package for row in by_nvcc)))
+
+    @cached_property
     def wheels(self) -> FileJudge:
         """What of files installs without a build."""
         return FileJudge(self.snapshot, self.target, allow_source=False)
@@ -381,11 +387,12 @@ class Node:
         yield "newer", newer & ~kept
         unasked = self._unasked_prereleases(newer)
         yield "prerelease", unasked and unasked & ~kept & ~self.package.pinned_prereleases
+        built = self._ready | self.source_alone if any(mask for _, mask in files) else 0
         for what, mask in files:
-            mask &= ~(self._ready | self.source_alone) if what == "source" else -1
+            mask &= ~built if what == "source" else -1
             yield what, mask if mask & kept and self._bars_installed(what, kept) else mask & ~kept
         unread = package.unread
-        barred = package.yanked | newer | sum(mask for _, mask in files) & ~(self._ready | self.source_alone)
+        barred = package.yanked | newer | sum(mask for _, mask in files) & ~built
         if not (options.allow_source and package.all & ~barred and not package.all & ~barred & ~unread):
             yield "unread", unread & ~kept & ~(pinned if options.allow_source else 0)
 
@@ -404,10 +411,8 @@ class Node:
         Where other releases have wheels for this system alone, something is compiled, and is no such case.
         What its setup compiles for a card is another matter: that takes a toolkit, and an hour.
         """
-        package, matrix = self.package, self.context.matrix
-        compiling = {row.package for row in matrix.rows(tables.TorchBuildRow)}
-        compiling |= {row.package for row in matrix.rows(tables.CudaBuildRow)}
-        if not package.finals or self.name in compiling:
+        package = self.package
+        if not package.finals or self.name in self.context.compiling:
             return 0
         sets = package.file_masks(int).items()
         if any(
