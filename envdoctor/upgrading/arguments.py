@@ -53,6 +53,15 @@ def base_of(record: Record, name: str) -> str:
     return max((one for one in settings_of(record) if name.endswith(one)), key=len, default="")
 
 
+def stood_on(record: Record) -> Mapping[str, Sequence[str]]:
+    """Return by module the classes of a run's arguments that a library imports from another: its bases."""
+    told = {
+        module: [one for one in names if one.endswith("Arguments")]
+        for module, names in record.imports.items()
+    }
+    return {module: names for module, names in told.items() if names}
+
+
 def imported_base(own: Record | None, record: Record, name: str) -> str:
     """Return the class that another library imports, and that its class of this name is called after."""
     known = own.imports.get(record.root, {}) if own else {}

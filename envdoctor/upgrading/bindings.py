@@ -248,8 +248,9 @@ def listed_in(node: ast.ClassDef) -> Iterator[tuple[str, Place]]:
 def fields_in(node: ast.ClassDef) -> Iterator[tuple[str, Place]]:
     """Yield the fields of a class's body that a library reads in its own way, with their places.
 
-    `name(field)` for a name between underscores, `name(class)` for a class; one without default that may be
-    None is told by its None, a value without an annotation by that.
+    `name(field)` for a name between underscores, `name(class)` for a class, `name(key)` for what that one's
+    body sets; one without default that may be None is told by its None, a value without an annotation by
+    that.
     """
     for inner in node.body:
         if isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):
@@ -259,6 +260,8 @@ def fields_in(node: ast.ClassDef) -> Iterator[tuple[str, Place]]:
                 yield "the None of a field without default", place_of(inner)
         elif isinstance(inner, ast.ClassDef):
             yield f"{inner.name}(class)", place_of(inner)
+            keys = (one for one in inner.body if isinstance(one, ast.Assign))
+            yield from ((f"{name}(key)", place_of(one)) for one in keys for name in _stored(one.targets[0]))
         elif isinstance(inner, ast.Assign) and _is_value(inner.value):
             names = (target.id for target in inner.targets if isinstance(target, ast.Name))
             if any(name[:1] != "_" and not name.startswith("model_") for name in names):

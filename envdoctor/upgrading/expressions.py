@@ -96,6 +96,7 @@ class Expressions:
                     self.notes.taken_apart(value, "[]", scopes)
                 known = self._expression(value, scopes)
                 self._expression(place, scopes)
+                self.notes.looked_into(node, known, scopes)
                 return known.element or UNKNOWN if not isinstance(place, ast.Slice) else known
             case ast.List():
                 return all_of([self._expression(part, scopes) for part in node.elts])
@@ -176,8 +177,7 @@ class Expressions:
         if not base.instance and node.attr in base.own:
             return UNKNOWN
         if not base.instance:
-            if isinstance(node.ctx, ast.Load):
-                self.notes.use(Use(Kind.PATH, f"{base.path}.{node.attr}", place))
+            self.notes.use(Use(Kind.PATH, f"{base.path}.{node.attr}", place))
             return Bound(f"{base.path}.{node.attr}", own=base.own)
         if isinstance(node.ctx, ast.Load) and node.attr not in base.own:
             self.notes.use(Use(Kind.MEMBER, base.path, place, node.attr))
@@ -264,6 +264,7 @@ class Expressions:
     def _bind(
         self, target: ast.expr, bound: Bound, scopes: list[Scope], value: ast.expr | None = None
     ) -> None:
+        self.notes.given_text(target, value, scopes)
         if isinstance(target, ast.Name):
             self._bound[target.id] += 1
             self.notes.made(target.id, value, scopes)

@@ -26,6 +26,7 @@ _CAUGHT = {
     "": _EVERY,
 }
 """The uses whose absence each exception tells of."""
+_BROAD = frozenset(("Exception", ""))
 _ASKING = re.compile(r"version|hasattr|signature|inspect|(?i:_v\d|_(?:ge|lt|at_least)_\d)")
 """What a condition asks that cares for the absence of a name; that of a package is another's."""
 _VERSION = re.compile(r"\d{1,4}(?:\.\d{1,6}){0,3}(?:\.?(?:a|b|rc|dev|post)\d{0,8})?")
@@ -43,6 +44,8 @@ class Guard:
     """What stands around a use: the kinds that are cared for, and the questions that must hold."""
 
     kinds: frozenset[Kind] = frozenset()
+    broadly: frozenset[Kind] = frozenset()
+    """The kinds that a handler of every error alone cares for: what only warns is none."""
     modules: bool = False
     """True where the absence of a whole module is cared for, of a name in it not."""
     passed: bool = False
@@ -59,6 +62,7 @@ class Guard:
         return replace(
             use,
             guarded=guarded,
+            warns=guarded and owned not in self.kinds,
             modules=self.modules and imported,
             unsure=use.unsure or (self.passed and imported),
             when=self.when,
@@ -66,7 +70,7 @@ class Guard:
 
     def cares_for(self, kind: Kind) -> bool:
         """True where the absence of such a use is cared for."""
-        return kind in self.kinds
+        return kind in self.kinds or kind in self.broadly
 
     def asked(self) -> Guard:
         """Return the guard below a condition that asks what cannot be answered here."""
@@ -97,9 +101,11 @@ def guarded_by(outer: Guard, node: ast.Try) -> Guard:
             continue
         if kinds >= _IMPORTS and _tells_only(handler.body):
             modules = outer.modules or names == {"ModuleNotFoundError"}
-            outer = replace(outer, kinds=outer.kinds | (kinds - _IMPORTS), passed=True, modules=modules)
+            outer, kinds = replace(outer, passed=True, modules=modules), kinds - _IMPORTS
         elif names == {"ModuleNotFoundError"}:
-            outer = replace(outer, modules=True)
+            outer, kinds = replace(outer, modules=True), _NONE
+        if names <= _BROAD:
+            outer = replace(outer, broadly=outer.broadly | kinds)
         else:
             outer = replace(outer, kinds=outer.kinds | kinds)
     return outer
@@ -108,7 +114,9 @@ def guarded_by(outer: Guard, node: ast.Try) -> Guard:
 def handling(outer: Guard, handlers: Sequence[ast.ExceptHandler]) -> Guard:
     """Return the guard of what handlers do: it runs where something is absent."""
     names = {name.rpartition(".")[2].strip() for handler in handlers for name in caught_by(handler)}
-    return outer.asked() if names & _CAUGHT.keys() else outer
+    if names & _CAUGHT.keys() <= _BROAD:
+        return replace(outer, broadly=_EVERY) if names & _BROAD else outer
+    return outer.asked()
 
 
 def fallbacks(handlers: Iterable[ast.ExceptHandler]) -> frozenset[int]:

@@ -51,10 +51,16 @@ from envdoctor.upgrading.gone import (
 )
 from envdoctor.upgrading.held import Held, held_by
 from envdoctor.upgrading.known_settings import KnownSettings
-from envdoctor.upgrading.parts import by_attribute, models_told
+from envdoctor.upgrading.parts import below_gone, by_attribute, models_told
 from envdoctor.upgrading.paths import is_module_alone, is_open, passed_on_until, stands
 from envdoctor.upgrading.renames import Renames, holds, is_taken_by_new
-from envdoctor.upgrading.unsaid import function_unsaid, methods_unsaid, raised_no_more
+from envdoctor.upgrading.unsaid import (
+    called_by_name,
+    first_given,
+    function_unsaid,
+    methods_unsaid,
+    raised_no_more,
+)
 from envdoctor.upgrading.uses import ALL, NAMED, OWNERLESS, WHOSEVER, Kind, Use, is_telling
 from envdoctor.values import dataclass
 
@@ -120,9 +126,11 @@ class Judge:
         above = {use.path.rpartition(".")[0] for use in uses}
         uses = [use for use in uses if use.path in above or use.unsure or not self._is_module(use)]
         libraries = {self.library(use.path) for use in uses if use.kind not in OWNERLESS}
-        uses = [use for use in uses if not use.guarded or self._fails_too(use)]
+        uses = [use for use in uses if not use.guarded or use.warns or self._fails_too(use)]
         for use in sorted(uses, key=lambda use: use.kind is Kind.KEY):
             for found in self._broken(use, uses, libraries):
+                if use.warns and not found.warned and not self._fails_too(use):
+                    continue
                 name = "" if use.kind is Kind.KEY else found.short
                 if (use.place, name) not in seen:
                     seen |= {(use.place, name), (use.place, "")}
@@ -206,11 +214,15 @@ class Judge:
             case Kind.KEYWORD:
                 return self._keyword(use, record, move)
             case Kind.DECORATED:
-                return self._unsaid(use, move)
+                return function_unsaid(use, self.renames, self.library(use.path), move)
             case Kind.POSITION | Kind.DECORATED if self.lately and not is_class(owner_of(use.path)):
                 return None  # all functions of one name are told together
             case Kind.POSITION:
-                return self._unsaid(use, move) or position(use, record, move)
+                return (
+                    function_unsaid(use, self.renames, self.library(use.path), move)
+                    or first_given(use, self.renames, move)
+                    or position(use, record, move)
+                )
             case Kind.MEMBER:
                 return self._member(use, record, move)
             case Kind.COMPARED:
@@ -231,25 +243,18 @@ class Judge:
         spans = spans or (record.modules.get(path, ()) if record else ())
         made_up = record is not None and is_open(record, path, move)
         if record is not None and (made_up or stands(record, path, move)):
-            return None
+            return below_gone(use, self.renames, move, module, warned=True)
         if record is not None and (until := passed_on_until(record, spans, move, path)):
             return Break(use, path, until, self._instead(record, move, path, name), warned=True)
         since = gone_since(record, spans, move) if record and spans else None
         if since is not None:
             return Break(use, path, since, self._instead(record, move, path, name))
         if record is None:
-            return self._below_gone(use, move, module)
+            return below_gone(use, self.renames, move, module)
         if spans:
-            return None
+            return below_gone(use, self.renames, move, module, warned=True)
         gone = self._module(use, record, move, module)
         return gone and Break(use, path, gone.since, self._instead(record, move, path, name))
-
-    def _below_gone(self, use: Use, move: Move, module: str) -> Break | None:
-        """Answer by a row of a module that this one is, or lies in, where no interface is recorded."""
-        parts = module.split(".")
-        above = (".".join(parts[:length]) for length in range(2, len(parts) + 1))
-        rows = ((path, self.renames.row(path, move)) for path in above)
-        return next((by_rename(use, path, row, move) for path, row in rows if row), None)
 
     def _by_row(self, use: Use, move: Move, path: str, owner: str, name: str) -> Break | None:
         rows = self.renames.attributes.get(self.library(path), ())
@@ -258,7 +263,9 @@ class Judge:
     def _module(self, use: Use, record: Record | None, move: Move, module: str) -> Break | None:
         spans = record.modules.get(module, ()) if record else ()
         since = gone_since(record, spans, move) if record and spans else None
-        return None if since is None else Break(use, module, since, self.renames.new_name(module, move))
+        if since is None:
+            return below_gone(use, self.renames, move, module, warned=True)
+        return Break(use, module, since, self.renames.new_name(module, move))
 
     def _path(self, use: Use, record: Record | None, move: Move) -> Break | None:
         parts = use.path.split(".")
@@ -285,6 +292,8 @@ class Judge:
                 return by_rename(use, shown, row, move) if row else None
         if record is None:
             return None
+        if not spans and (row := self.renames.row(f"{short}({ALL})", move)):
+            return by_rename(use, shown, row, move)
         if not lives(record, told, move.new):
             return self._handed_on(use, owner, record, move)
         if self.renames.is_answered(f"{short}({use.name})", move) or is_covered(record, told, move, spans):
@@ -298,6 +307,10 @@ class Judge:
         inherited = self.settings.is_inherited(record.library, use.name)
         if not spans:
             return None if inherited else self._handed_on(use, owner, record, move)
+        own = open_ and not inherited and callable_.endswith(SETTINGS)
+        if own and self.settings.is_own(record, owner, use.name, self.library):
+            since = gone_from(record, told, spans, move)
+            return Break(use, shown, since, certainty=Certainty.LIKELY) if since else None
         function = "." not in owner and is_telling(use.name) and is_within(told.get("**", ()), spans)
         function = function and not has_come_elsewhere(record, owner, spans)
         if open_ and (
@@ -305,7 +318,10 @@ class Judge:
             or callable_.endswith(SETTINGS)
             or any(record.has(told, move.new) for told in holding(record.keywords, use.name).values())
         ):
-            return None  # what takes any argument may hand it on to who takes it
+            if is_class(short) or "." not in owner:
+                return None  # what takes any argument may hand it on to who takes it
+            unread = self._handed_on(use, owner, record, move)
+            return replace(unread, warned=True) if unread else None
         since = None if inherited else gone_from(record, told, spans, move)
         return None if since is None else Break(use, shown, since, certainty=Certainty.LIKELY)
 
@@ -431,25 +447,14 @@ class Judge:
         """
         rows = self.renames.unsaid.get(use.name, ())
         yield from () if self.lately else methods_unsaid(use, rows, self.moves)
-        chained = self.renames.known(f".{use.receiver}().{use.name}()")
-        known = chained or self.renames.known(f".{use.name}()")
-        if known and (chained or known.library in libraries):
-            move = self.moves.get(known.library)
-            if move and holds(known, move):
-                found = by_rename(use, known.old, known, move)
-                yield replace(found, certainty=Certainty.LIKELY)
-                return
+        if found := called_by_name(use, self.renames, self.moves, libraries):
+            yield found
+            return
         for library in sorted(self.moves.keys() & set(libraries)):
             if since := self._left(library).get((METHOD, use.name)):
                 shown = f".{use.name}()"
                 yield Break(use, shown, since, certainty=Certainty.LIKELY, library=library)
                 return
-
-    def _unsaid(self, use: Use, move: Move) -> Break | None:
-        """Answer by the rows of a module's functions whose answer is another without an argument."""
-        owner, _, name = use.path.rpartition(".")
-        rows = self.renames.unsaid.get(name, ()) if not is_class(owner.rpartition(".")[2]) else ()
-        return function_unsaid(use, rows, self.library(use.path), move)
 
     def _left(self, library: str) -> Mapping[tuple[str, str], str]:
         """Return since when members, and keywords by their method, are in no class of a library any more."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from envdoctor.matrix import Matrix
+from envdoctor.matrix.interface_records import Record, ancestors, load_record
 from envdoctor.profile.keys import KeyFacts, key_facts
+from envdoctor.upgrading.arguments import stood_on
 from envdoctor.upgrading.gone import Move
 
 
@@ -54,3 +56,14 @@ class KnownSettings:
         """True for a setting of a framework's class that the framework it stands on has today."""
         bases = (self.of(base) for base in self._matrix.frameworks.with_bases(library)[1:])
         return any(facts.has(name) is True for facts in bases if facts)
+
+    def is_own(self, record: Record, owner: str, name: str, library_of: Callable[[str], str]) -> bool:
+        """True for an argument that settings that stand on another library's class have of their own."""
+        others = [
+            (load_record(self._matrix.folder, library_of(module)), classes)
+            for module, classes in stood_on(record).items()
+        ]
+        own = (f"{one}.__init__" for one in ancestors(record.bases, owner.partition(".")[0]))
+        given = [record.keywords.get(one, {}) for one in own]
+        given += [o.keywords.get(f"{one}.__init__", {}) for o, classes in others if o for one in classes]
+        return bool(others) and all(o for o, _ in others) and not any(name in told for told in given)

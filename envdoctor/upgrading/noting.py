@@ -53,6 +53,17 @@ def _same_library(use: Use, others: Iterable[Use]) -> frozenset[tuple[str, str]]
     return frozenset((one.path, one.name) for one in imports if one.path.partition(".")[0] == root)
 
 
+def _text_of(target: ast.expr) -> str:
+    return f"<text {ast.unparse(target)}>" if isinstance(target, (ast.Name, ast.Attribute)) else ""
+
+
+def looked_up_text(node: ast.expr, scopes: Sequence[Scope]) -> Iterable[str]:
+    """Return the texts that a name or a member was given."""
+    name = _text_of(node)
+    found = next((scope[name].own for scope in reversed(scopes) if name in scope), frozenset[str]())
+    return sorted(one for one in found if one.isidentifier())
+
+
 def _held_as(name: str) -> str:
     return f"<held {name}>"
 
@@ -180,6 +191,25 @@ class Notes:
             receiver = next(last_names(node.value), "") if isinstance(node, ast.Attribute) else ""
             self.use(Use(Kind.LOOSE, "", span_of(node), f"{name}{how}", receiver=receiver))
 
+    def given_text(self, target: ast.expr, value: ast.expr | None, scopes: Sequence[Scope]) -> None:
+        """Note a text that a name or a member is given: of those that it may be in turn each."""
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            name = _text_of(target)
+            kept = scopes[-1].get(name, UNKNOWN).own
+            scopes[-1][name] = Bound(own=kept | {value.value})
+
+    def looked_into(self, node: ast.Subscript, known: Bound, scopes: Sequence[Scope]) -> None:
+        """Note the key, or what it may be, under which a library's own table is asked for something."""
+        if not known.path or known.instance or known.member:
+            return
+        key = node.slice
+        match key:
+            case ast.Constant(value=str(text)):
+                self.use(Use(Kind.PATH, f"{known.path}[{text}]", span_of(node)))
+            case _:
+                for text in looked_up_text(key, scopes):
+                    self.use(Use(Kind.PATH, f"{known.path}[{text}]", span_of(node), unsure=True))
+
     def asks(self) -> None:
         """Note that a module is asked for a name that only a run tells."""
         self._asked = True
@@ -242,7 +272,8 @@ class Notes:
             else:
                 self.read.unfollowed += 1
         if not starred and not called.taken:
-            names = frozenset((*(keyword.arg or ALL for keyword in node.keywords), f"for {taker}()"))
+            plain = (valued(f"#{place}", one) for place, one in enumerate(node.args[:1]))
+            names = frozenset((*(keyword.arg or ALL for keyword in node.keywords), f"for {taker}()", *plain))
             self.use(Use(Kind.POSITION, called.path, span_of(node), count=len(node.args), given=names))
 
     def made(self, name: str, value: ast.expr | None, scopes: Sequence[Scope]) -> None:

@@ -10,7 +10,7 @@ from envdoctor.matrix.interface_records import MODELS, PART, Record, load_record
 from envdoctor.patterns import row_pattern
 from envdoctor.rules.ranges import version_satisfies
 from envdoctor.upgrading.bindings import is_class
-from envdoctor.upgrading.breaks import Break
+from envdoctor.upgrading.breaks import Break, by_rename
 from envdoctor.upgrading.gone import Move, end_of, had, lives
 from envdoctor.upgrading.renames import Renames
 from envdoctor.upgrading.uses import Kind, Use
@@ -54,3 +54,15 @@ def by_attribute(
         if not version_satisfies(move.new, row.having) and had(row.having, move):
             return Break(use, path, end_of(row.having), renames.new_name(path, move) or row.hint)
     return None
+
+
+def below_gone(use: Use, renames: Renames, move: Move, module: str, warned: bool = False) -> Break | None:
+    """Answer by a row of a module that this one is, or lies in; `warned`: alone where its release warns.
+
+    What lies in a module that is on its way out goes with it.
+    """
+    parts = module.split(".")
+    above = (".".join(parts[:length]) for length in range(2, len(parts) + 1))
+    rows = ((path, renames.row(path, move)) for path in above)
+    found = next((by_rename(use, path, row, move) for path, row in rows if row), None)
+    return found if found and (found.warned or not warned) else None

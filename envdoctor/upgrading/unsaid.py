@@ -9,9 +9,10 @@ from fnmatch import fnmatchcase
 from envdoctor.findings import Certainty
 from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.interface_records import load_record
+from envdoctor.upgrading.bindings import is_class
 from envdoctor.upgrading.breaks import Break, by_rename
 from envdoctor.upgrading.gone import Move
-from envdoctor.upgrading.renames import WITHOUT, holds
+from envdoctor.upgrading.renames import WITHOUT, Renames, holds
 from envdoctor.upgrading.uses import ALL, Kind, Use
 
 
@@ -27,19 +28,40 @@ def methods_unsaid(use: Use, rows: Iterable[tables.RenameRow], moves: Mapping[st
             yield replace(by_rename(use, row.old, row, move), certainty=Certainty.LIKELY)
 
 
-def function_unsaid(use: Use, rows: Iterable[tables.RenameRow], library: str, move: Move) -> Break | None:
+def called_by_name(
+    use: Use, renames: Renames, moves: Mapping[str, Move], libraries: Iterable[str]
+) -> Break | None:
+    """Answer by the rows of methods that a text calls so which uses the library, or one after the other."""
+    chained = renames.known(f".{use.receiver}().{use.name}()")
+    known = chained or renames.known(f".{use.name}()")
+    move = moves.get(known.library) if known and (chained or known.library in libraries) else None
+    if known is None or move is None or not holds(known, move):
+        return None
+    return replace(by_rename(use, known.old, known, move), certainty=Certainty.LIKELY)
+
+
+def function_unsaid(use: Use, renames: Renames, library: str, move: Move) -> Break | None:
     """Return what a row tells of a call of a module's function.
 
     One that is told by its whole path only answers otherwise, which not every caller minds.
     """
-    name = use.path.rpartition(".")[2]
-    for row in rows:
+    owner, _, name = use.path.rpartition(".")
+    for row in renames.unsaid.get(name, ()) if not is_class(owner.rpartition(".")[2]) else ():
         path, _, told = row.old.partition(WITHOUT)
         if path not in (name, use.path) or row.library != library or not holds(row, move):
             continue
         if use.given.isdisjoint({*told.split("|"), ALL}):
             found = by_rename(use, f"{path}{WITHOUT}{told.partition('|')[0]}", row, move)
             return found if path == name else replace(found, certainty=Certainty.LIKELY)
+    return None
+
+
+def first_given(use: Use, renames: Renames, move: Move) -> Break | None:
+    """Answer by the rows of what a callable is given first, written out: `callable(#0='text')`."""
+    short = use.path.rpartition(".")[2]
+    for told in use.given:
+        if told[:1] == "#" and (row := renames.row(f"{short}({told})", move)):
+            return by_rename(use, f"{use.path}({told.partition('=')[2]})", row, move)
     return None
 
 

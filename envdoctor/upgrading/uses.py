@@ -92,6 +92,8 @@ class Use:
     """Arguments given by position; of an overriding method those that it takes, at most."""
     guarded: bool = False
     """True under a condition or a handler that cares for its absence."""
+    warns: bool = False
+    """True where a handler of every error alone cares for its absence: of a warning that tells nothing."""
     modules: bool = False
     """True where the absence of the whole module is cared for."""
     when: tuple[Condition, ...] = ()

@@ -139,6 +139,10 @@ class RenameRow(Row):
     path of a module's function before it, that one's alone; `for f()`: where the answer goes straight to f.
 
     `module.(name|name)` are these names, `module.(name|name)(argument)` an argument of each.
+
+    `Callable(**)`: whatever argument no release names; `Callable(#0='text')`: that text, given first;
+    `module.table[key]`: the key of a table of the module's own; `def Class.name(key)`: what a class inside
+    of one that derives from it sets.
     """
     new: Text
     """What stands in its place: a name of the same kind, or what to write."""
