@@ -292,7 +292,7 @@ class Judge:
                 return by_rename(use, shown, row, move) if row else None
         if record is None:
             return None
-        if not spans and (row := self.renames.row(f"{short}({ALL})", move)):
+        if row := self.renames.other(short, use.name, move):
             return by_rename(use, shown, row, move)
         if not lives(record, told, move.new):
             return self._handed_on(use, owner, record, move)

@@ -120,7 +120,7 @@ class Notes:
         )
         for position, use in enumerate(self.read.uses[first:], first):
             if use.guarded and (use.kind, use.path, use.name) in tried & handling:
-                self.read.uses[position] = outer.on(replace(use, guarded=False))
+                self.read.uses[position] = outer.on(replace(use, guarded=False, warns=False))
 
     def in_turn(self, first: int, second: int, lines: Collection[int]) -> None:
         """Let the imports that are tried, and those on the lines of what stands in for them, know each other.

@@ -14,6 +14,7 @@ from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.uses import TELLING, Use
 
 WITHOUT = "() without "
+_WITH = "() with more than "
 _WORD = 5
 """Letters from which a part of a name tells after what something is called."""
 _CLASS = re.compile(r"\b([A-Z]\w{1,60})\(")
@@ -42,13 +43,16 @@ class Renames:
         """Methods that the library calls with more, or in another way, by their name."""
         self.handed_on: dict[str, list[tables.RenameRow]] = {}
         """Arguments of functions and methods, by their telling name: whoever hands them on gives the same."""
+        self._others: dict[str, tables.RenameRow] = {}
         self.raised: dict[str, list[tables.RenameRow]] = {}
         """Errors that are raised no more, by the library's module."""
         for row in rows:
             found = _OF_FUNCTION.fullmatch(row.old)
             if found and len(found[1]) >= TELLING:
                 self.handed_on.setdefault(found[1], []).append(row)
-            if WITHOUT in row.old:
+            if _WITH in row.old:
+                self._others[row.old.partition(_WITH)[0]] = row
+            elif WITHOUT in row.old:
                 name = row.old.partition(WITHOUT)[0].rpartition(".")[2]
                 self.unsaid.setdefault(name, []).append(row)
             elif row.old.startswith("except "):
@@ -76,6 +80,12 @@ class Renames:
         """Return the row of a name that the move meets."""
         row = self._by_old.get(old)
         return row if row is not None and holds(row, move) else None
+
+    def other(self, callable_: str, argument: str, move: Move) -> tables.RenameRow | None:
+        """Return the row of a callable that takes an argument of any name, and whose own this one is not."""
+        row = self._others.get(callable_)
+        own = row.old.partition(_WITH)[2].split("|") if row else ()
+        return row if row and argument not in own and holds(row, move) else None
 
     def new_name(self, path: str, move: Move) -> str:
         """Return what a path is called after the move; empty where no row tells."""

@@ -1227,9 +1227,6 @@ PYD2 = {"pydantic": Move(Version("2.10.6"), Version("1.10.21"))}
     [
         ("env_settings import SettingsSourceCallable", 1),
         ("error_wrappers import ErrorList", 1),
-        ("utils import deep_update", 0),
-        ("tools import parse_obj_as", 0),
-        ("generics import GenericModel", 0),
         ("fields import Field", 0),
     ],
 )

@@ -140,7 +140,7 @@ class RenameRow(Row):
 
     `module.(name|name)` are these names, `module.(name|name)(argument)` an argument of each.
 
-    `Callable(**)`: whatever argument no release names; `Callable(#0='text')`: that text, given first;
+    `Callable() with more than argument|argument`: any other; `Callable(#0='text')`: that text, given first;
     `module.table[key]`: the key of a table of the module's own; `def Class.name(key)`: what a class inside
     of one that derives from it sets.
     """
