@@ -193,5 +193,17 @@ LIBRARIES = (
     Library("sglang", "0.1", PATCHES, inner=_SGLANG_INNER),
     Library("flashinfer-python", "0.2", root="flashinfer"),
     Library("httpx", "0.23"),
+    Library("xgrammar", "0.1", ALL),
+    Library("outlines", "0.0.30", ENDS),
+    Library("mistral-common", "1.0"),
+    Library("tenacity", "5.0"),
+    Library("urllib3", "1.24"),
+    Library("lightning", "2.0"),
+    Library("lm-eval", "0.3", ALL),
+    Library("mmengine", "0.1"),
+    Library("pyannote-audio", "2.0", root="pyannote.audio"),
+    Library("kernels", "0.1"),
+    Library("mcp", "1.0"),
+    Library("uvicorn", "0.15"),
 )
 """The libraries whose names others import, in the field and in what it stands on: all are on record."""

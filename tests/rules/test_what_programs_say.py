@@ -15,8 +15,8 @@ MATRIX = load_matrix()
 HERE = Path(__file__).parent
 TABLE = [
     line
-    for name in ("programs_say.tsv", "engines_say.tsv", "loaders_say.tsv", "mended_say.tsv", "ranges_say.tsv")
-    for line in (HERE / name).read_text("utf-8").splitlines()
+    for name in ("programs", "engines", "loaders", "mended", "ranges", "bounds")
+    for line in (HERE / f"{name}_say.tsv").read_text("utf-8").splitlines()
 ]
 PARTS = 12  # so many tests, that none takes long
 
