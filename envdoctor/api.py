@@ -105,7 +105,8 @@ def pin(
     `requests` are requirements (none: what is installed), `files` requirements files; `target` is a file with
     the facts of another machine; what else is not said is this machine's. `exclude_newer` is a day such as
     2026-01-31. With `least_change` as little as possible of what is installed moves. What the package facts
-    do not cover is looked up at `index_url` (None: as pip is configured) unless `offline`. `code` are files
+    do not cover, and what a package that is asked for imports, where its interface is not on record, is read
+    at `index_url` (None: as pip is configured) unless `offline`. `code` are files
     and folders whose imports and calls the pins must still have, as far as that can be.
     """
     from envdoctor.solve.asking import Wish
@@ -115,7 +116,7 @@ def pin(
     wish = Wish(requests, files, least_change, exclude_newer, allow_source, index_url, offline)
     goal = _goal(wish, [target] if target else [], Declared(gpus, driver, python_version, platform))
     answer = solve_pins(goal)
-    if code or answer.looked_up:
+    if code or answer.looked_up or (not offline and goal.unrecorded()):
         from envdoctor.upgrading.holding import pinned_for_code
 
         answer = pinned_for_code(goal, answer, load_matrix(), code)

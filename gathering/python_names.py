@@ -109,8 +109,9 @@ def names_of(stubs: Stubs, python: Python, module: str, seen: tuple[str, ...] = 
 def _listed(node: ast.stmt) -> Iterator[str]:
     """Yield the names that a statement puts into `__all__`."""
     target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-    if isinstance(target, ast.Name) and target.id == "__all__" and isinstance(node.value, ast.List):  # type: ignore[attr-defined]
-        yield from ast.literal_eval(node.value)  # type: ignore[attr-defined]
+    if isinstance(target, ast.Name) and target.id == "__all__":
+        value = node.value  # type: ignore[attr-defined]
+        yield from ast.literal_eval(value) if isinstance(value, ast.List | ast.Tuple) else ()
 
 
 def _imported(

@@ -28,12 +28,15 @@ from envdoctor.fetch import Fetcher, NotFound, TooLarge
 from envdoctor.harvest.index_pages import IndexFile, project_json_url
 from envdoctor.harvest.python_variants import merged, minor_of, other_pythons
 from envdoctor.harvest.remote_archive import BadArchive, RemoteZip, read_sdist_members
+from envdoctor.harvest.setup_choices import as_built_alone
 
 
 class WrongMetadata(Unavailable):
     """A metadata text that is not of the release it was read for."""
 
 
+SMALL = 4 * 1024 * 1024
+"""Of an sdist of so many bytes `setup.py` is read, too."""
 _LONGEST_LINE = 2000
 _MOST_LINES = 2000
 
@@ -262,17 +265,24 @@ def _tells_requirements(member: str) -> bool:
     return len(folders) > 2 and member.endswith((".egg-info/requires.txt", _SOURCES))
 
 
+def _is_setup(member: str) -> bool:
+    return member.split("/")[1:] == ["setup.py"]
+
+
 def _inside_the_sdist(fetcher: Fetcher, name: str, sdist: IndexFile) -> Requirements:
+    whole = (sdist.size or SMALL + 1) <= SMALL
     members = read_sdist_members(
         fetcher,
         sdist.url,
-        _tells_requirements,
-        lambda found: any(_stated(member, body) for member, body in found.items()),
+        lambda member: _tells_requirements(member) or (whole and _is_setup(member)),
+        lambda found: not whole and any(_stated(member, body) for member, body in found.items()),
     )
+    setup = next((_text(body) for member, body in members.items() if _is_setup(member)), "")
+    members = {member: body for member, body in members.items() if not _is_setup(member)}
     for member, body in members.items():
         lines = _stated(member, body)
         if lines:
-            return parse_requirements(lines, sdist.source)
+            return parse_requirements(as_built_alone(lines, setup), sdist.source)
     if any(_states_none(member, body, name) for member, body in members.items()):
         return Requirements((), source=sdist.source)
     return Requirements(

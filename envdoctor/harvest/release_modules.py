@@ -74,6 +74,11 @@ class ReleaseModules:
         inside = re.compile(rf"{re.escape(folder.replace('.', '/'))}/(?!_)(\w*{re.escape(end)})\.py")
         yield from (f"{folder}.{found[1]}" for path in self.files if (found := inside.fullmatch(path)))
 
+    def copies_of(self, root: str) -> Iterator[str]:
+        """Yield the files of modules of that name within its folders, compiled ones too."""
+        inside = re.compile(rf"/{re.escape(root)}(?:/__init__\.py|\.py|\.(?:[\w-]+\.)?(?:so|pyd))$")
+        return filter(inside.search, self.files)
+
     def has(self, module: str) -> bool:
         """True for a module of it: a file, a compiled one, or a folder of modules."""
         path = module.replace(".", "/")

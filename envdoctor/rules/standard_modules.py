@@ -35,3 +35,17 @@ def is_in_python(matrix: Matrix, module: str, minor: str) -> bool:
     pythons = [parse_version(one) for one in table["pythons"]]
     place = max(sum(1 for one in pythons if one is not None and one.release <= python.release[:2]) - 1, 0)
     return any(first <= place <= last for first, last in spans)
+
+
+def python_with(matrix: Matrix, name: str, minor: str) -> str:
+    """Return the nearest Python that has a dotted name which a Python lacks, by typeshed; "" for none."""
+    table, parts = matrix.generated(NAMES), name.split(".")
+    pythons = table["pythons"]
+    if minor not in pythons:
+        return ""
+    here = pythons.index(minor)
+    for end in range(1, len(parts) + 1):
+        first, last, *_ = table["names"].get(".".join(parts[:end])) or (here, here)
+        if not first <= here <= last:
+            return str(pythons[last if here > last else first])
+    return ""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from envdoctor.errors import InputError
-from envdoctor.matrix import Matrix
+from envdoctor.matrix import Matrix, tables
 from envdoctor.matrix.snapshot import Snapshot, load_snapshot
 from envdoctor.solve.coverage import Coverage
 from envdoctor.solve.goal import Goal, holding
@@ -46,7 +46,10 @@ def goal_of(wish: Wish, target: Target, matrix: Matrix) -> Goal:
     asked, over = told.under(target.marker_environment()), told.overrides
     installed = target.stack.versions
     until = wish.exclude_newer and wish.exclude_newer[:10]
-    coverage = Coverage(load_snapshot(matrix.folder), wish.index_url, wish.offline, until, told.stated)
+    builds = matrix.rows(tables.CudaBuildRow) if wish.index_url is None else ()
+    elsewhere = [row.package for row in builds if not row.on_index]
+    looked_up = (wish.index_url, wish.offline, until, told.stated, elsewhere)
+    coverage = Coverage(load_snapshot(matrix.folder), *looked_up)
     if told.stated:
         coverage.take_what_is_stated()
     given: frozenset[str] = frozenset()

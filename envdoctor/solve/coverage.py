@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
 FURTHER = (12, 100)
 """So many times as many releases are read of a package whose unread ones stand in the way, and still do."""
+_STRANGER = "built from its repository: what the index has of that name, if anything, is another project's"
 _LABEL = re.compile(r"\+[^,]*")
 
 
 class Coverage:
     """Package facts that grow; `offline` keeps to the snapshot and to what was kept of look-ups.
 
-    `until` (as `2026-01-31`) is the last day on which a release that is looked up may have come out.
+    `until` (as `2026-01-31`) is the last day on which a release that is looked up may have come out. Of
+    `strangers` nothing is looked up: the index has other projects of these names.
     """
 
     def __init__(
@@ -35,12 +37,13 @@ class Coverage:
         offline: bool = False,
         until: str | None = None,
         stated: Sequence[Stated] = (),
+        strangers: Iterable[str] = (),
     ) -> None:
         self.snapshot, self.index_url, self.offline, self.until = snapshot, index_url, offline, until
         self._stated = stated
         self.read: dict[str, str] = {}
         """The packages that were looked up, with the day of each."""
-        self.problems: dict[str, str] = {}
+        self.problems: dict[str, str] = dict.fromkeys(strangers, _STRANGER)
         self._read_on: dict[str, int] = {}
         """How often a package was read on."""
 
@@ -58,7 +61,7 @@ class Coverage:
         """Look up what is asked for and not covered."""
         wanted: dict[str, list[str]] = {}
         for request in requests:
-            if not self.knows(request.name):
+            if not self.knows(request.name) and request.name not in self.problems:
                 wanted.setdefault(request.name, []).append(_LABEL.sub("", request.spec))
         self._find({name: {",".join(filter(None, specs))} for name, specs in wanted.items()})
 

@@ -1,7 +1,8 @@
 """What no metadata forbids and was never meant together: found in an answer, and avoided where that can be.
 
-Four kinds of evidence, strongest first. A release imports a name that another's release lacks (read from
-the wheels). A release would be compiled, though its project builds wheels. A later release of the same
+Five kinds of evidence, strongest first. A release imports a name that another's release lacks (read from
+the wheels). Two builds of one code lie in one folder in unlike releases. A release would be compiled, though
+its project builds wheels. A later release of the same
 package set an upper bound below what is chosen: it was found not to work. A package was superseded long
 before the other's major version came, so that its authors cannot have tried. None of them proves a failure,
 so that none of them makes a conflict.
@@ -14,8 +15,10 @@ from itertools import islice
 
 from envdoctor.matrix.majors import first_untried, is_open, newer_finals, superseded_on
 from envdoctor.matrix.snapshot import Requirement as Wanted
+from envdoctor.matrix.snapshot import Snapshot
 from envdoctor.solve.compiled import compiled, shown_compiled
 from envdoctor.solve.nodes import TORCH, Context, Node
+from envdoctor.solve.one_folder import overlaid
 from envdoctor.solve.problem import Literal, Nogood, bits_of
 from envdoctor.solve.ready_wheels import FLASH_ATTN, rows_for, versions_of
 from envdoctor.solve.variants import OWN_RUNTIME
@@ -41,7 +44,8 @@ def doubts(context: Context, bits: Mapping[str, int]) -> list[Nogood]:
         found = [
             one for one in found if not any({lit.name for lit in one.literals} <= names for names in together)
         ]
-    return [*found, *_of_builds(context, nodes, bits), *_of_sources(nodes, bits)]
+    found += [*_of_builds(context, nodes, bits), *_of_sources(nodes, bits)]
+    return [*found, *_of_one_folder(context, nodes, bits), *_of_overrides(context, nodes, bits)]
 
 
 def _named_together(
@@ -111,6 +115,32 @@ def _of_sources(nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[
         lost = compiled(node)
         if lost >> bits[name] & 1:
             yield Nogood((Literal(name, lost),), ROW, told=shown_compiled(node, bits[name]))
+
+
+def _of_one_folder(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[Nogood]:
+    for one, other, place in overlaid(context, nodes, bits):
+        told = (
+            f"{one.shown(bits[one.name])} and {other.shown(bits[other.name])} lay their files in one folder"
+        )
+        lost = other.all & ~other.expand(1 << place)
+        yield _nogood(one, 1 << bits[one.name], other, lost, f"{both} lay their files in one folder")
+
+
+def _of_overrides(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[Nogood]:
+    """Yield what an override sets aside: it was meant for some requirements, and stands in place of all."""
+    over = nodes.keys() & {one.name for one in context.options.overrides}
+    for name, node in nodes.items() if over else ():
+        plain = Snapshot.package(context.snapshot, name)
+        row = plain.row_of(node.places[bits[name]]) if plain else -1
+        for wanted in plain.requirements(row) if plain and row >= 0 else ():
+            told = Snapshot.package(context.snapshot, wanted.name) if wanted.name in over else None
+            if told is None or not context.marker_holds(wanted.marker):
+                continue
+            other, mask = nodes[wanted.name], told.spec_mask(wanted.spec)
+            if not mask >> other.places[bits[wanted.name]] & 1:
+                asks = f"{node.shown(bits[name])} requires {wanted.name}{told.spec_text(wanted.spec)}"
+                lost = other.all & ~other.expand(mask)
+                yield _nogood(node, 1 << bits[name], other, lost, f"{asks}, which an override sets aside")
 
 
 def _lies(key: Key, spans: str) -> bool:

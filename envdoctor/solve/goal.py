@@ -56,6 +56,13 @@ class Goal:
         nodes = ((name, self.context.node(name)) for name in chosen)
         return [name for name, node in nodes if node is not None and node.installed]
 
+    def unrecorded(self) -> list[str]:
+        """Return what is asked for and has no record of its interface, which would tell what it imports."""
+        from envdoctor.matrix.interface_records import recorded_libraries
+
+        recorded = recorded_libraries(self.context.matrix.folder)
+        return sorted({one.name for one in self.requests}.difference(recorded))
+
 
 @dataclass(frozen=True)
 class Picks:

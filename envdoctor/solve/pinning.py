@@ -10,6 +10,7 @@ from envdoctor.solve import compiled
 from envdoctor.solve.answer import Cause, Line, PinSet, Relaxation, asked_words, explained, solved
 from envdoctor.solve.goal import Goal, Picks, request_mask
 from envdoctor.solve.nodes import TORCH, Node, Options
+from envdoctor.solve.one_folder import alike_unread
 from envdoctor.solve.problem import bits_of
 from envdoctor.solve.requests import PYTHON, Carried, Request
 from envdoctor.solve.solver import distinct, solve, solve_without_doubts
@@ -158,7 +159,9 @@ def _widening(goal: Goal, way: Callable[[Goal], tuple[Goal, Picks | None]]) -> t
             break
         found = explained(goal, picks)
         news = [found.uncovered and goal.coverage.widen(found.uncovered)]
-        unread = {**compiled.spared(found.nodes, picks.bits), **found.passed_over, **found.unread}
+        spared = compiled.spared(found.nodes, picks.bits)
+        alike = alike_unread(goal.context, found.nodes, picks.bits)
+        unread = {**spared, **alike, **found.passed_over, **found.unread}
         news.append(unread and goal.coverage.read_on(unread))
         if not any(news):
             break

@@ -45,7 +45,7 @@ def pinned_for_code(goal: Goal, answer: PinSet, matrix: Matrix, paths: Sequence[
     `answer` is the goal's whatever the code; without code what was looked up is to be imported. Raises
     InputError for a path that is none.
     """
-    asked, unmet = len(goal.requests), dict[Request, str]()
+    asked, unmet, held = len(goal.requests), dict[Request, str](), list[Wanted]()
     with goal.coverage.modules() if goal.coverage else nullcontext() as reader:
         code = _Code(matrix, reader, paths)
         for _ in range(ROUNDS):
@@ -54,7 +54,7 @@ def pinned_for_code(goal: Goal, answer: PinSet, matrix: Matrix, paths: Sequence[
             wanted = [one for one in code.wanted(goal, answer) if one.request not in unmet]
             if not wanted:
                 break
-            goal, answer = _met(goal, answer, wanted, unmet)
+            goal, answer = _met(goal, answer, wanted, unmet, held)
     besides = tuple(map(str, goal.requests[asked:]))
     notes = (*answer.notes, *unmet.values(), *code.torn.values(), *_unread(reader))
     return replace(answer, notes=notes, besides=besides)
@@ -79,7 +79,7 @@ class _Code:
     judged: set[tuple[str, str]] = field(default_factory=set)
     """The releases, by name, of which the code's uses were judged."""
     torn: dict[str, str] = field(default_factory=dict)
-    """By name: that code asks for it, and for what no release has beside it."""
+    """By name: that code asks for it, and for what no release has beside it, or what no Python here has."""
     known: Known = field(default_factory=Known)
     """What was read of files."""
 
@@ -100,14 +100,18 @@ class _Code:
         return called | {word.lower().replace("_", "-") for word in words}
 
     def wanted(self, goal: Goal, answer: PinSet) -> list[Wanted]:
-        """Return what the pins lack: what is needed first, and where nothing is what code lost."""
+        """Return what the pins lack: what code lost first, and where that is nothing what is needed.
+
+        Code stays as it is: what imports of it cannot stand beside it may be had in an older release.
+        """
         pinned = {one.name: one.version for one in answer.pins}
+        if lost := self._lost(goal, pinned):
+            return [_holding(name, found) for name, found in lost.items()]
         needed = needed_by_code(goal, pinned, self.matrix, self.paths)
         if self.reader is not None:
             needed = [*wanted_by_modules(goal, answer, self.matrix, self.reader, self.imports), *needed]
-        if needed:
-            return list({one.request.name: one for one in needed}.values())
-        return [_holding(name, found) for name, found in self._lost(goal, pinned).items()]
+        self.torn.update({one.told: one.told for one in needed if one.is_hopeless})
+        return list({one.request.name: one for one in needed if not one.is_hopeless}.values())
 
     def _lost(self, goal: Goal, pinned: Mapping[str, str]) -> Mapping[str, Found]:
         """Return, by library, the use that ended first among those that releases not judged before lack."""
@@ -156,21 +160,41 @@ class _Code:
 
 
 def _met(
-    goal: Goal, answer: PinSet, wanted: Sequence[Wanted], unmet: dict[Request, str]
+    goal: Goal, answer: PinSet, wanted: Sequence[Wanted], unmet: dict[Request, str], held: list[Wanted]
 ) -> tuple[Goal, PinSet]:
-    """Return the goal and its answer with all that is wanted, else with each that has a place."""
+    """Return the goal and its answer with all that is wanted, else with each that has a place.
+
+    `held` is what the goal has of this by now.
+    """
     together = _with(goal, wanted)
     if (served := pin(together)).status == "solved":
+        held += wanted
         return together, served
     for one in wanted:
         for way in _ways(one, tried=len(wanted) == 1):
             alone = _with(goal, [way])
             if (served := pin(alone)).status == "solved":
                 goal, answer = alone, served
+                held.append(way)
                 break
         else:
-            unmet[one.request] = f"{one.told}; but {one.without}"
+            if instead := _in_place_of_another(goal, one, held):
+                goal, answer = instead
+            else:
+                unmet[one.request] = f"{one.told}; but {one.without}"
     return goal, answer
+
+
+def _in_place_of_another(goal: Goal, one: Wanted, held: list[Wanted]) -> tuple[Goal, PinSet] | None:
+    """Return the goal with what is wanted in place of a bound of that package, and what serves for that."""
+    for former in reversed(held):
+        alike = former.bounds and former.request.name == one.request.name
+        if alike and (other := former.instead()):
+            changed = _with(_without(goal, former), [one, other])
+            if (served := pin(changed)).status == "solved":
+                held[:] = [*(each for each in held if each is not former), one, other]
+                return changed, served
+    return None
 
 
 def _ways(one: Wanted, tried: bool) -> Iterator[Wanted]:
@@ -191,6 +215,14 @@ def _with(goal: Goal, wanted: Sequence[Wanted]) -> Goal:
         notes=(*goal.notes, *(one.told for one in wanted)),
     )
     return wider.on(goal.context.target, replace(options, constraints=(*options.constraints, *bounds)))
+
+
+def _without(goal: Goal, bound: Wanted) -> Goal:
+    """Return the goal without a bound that it has."""
+    options = goal.context.options
+    left = tuple(one for one in options.constraints if one is not bound.request)
+    freer = replace(goal, notes=tuple(one for one in goal.notes if one != bound.told))
+    return freer.on(goal.context.target, replace(options, constraints=left))
 
 
 def _fails(found: Found) -> bool:

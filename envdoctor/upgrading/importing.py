@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from envdoctor.harvest.module_reader import ModuleReader
     from envdoctor.harvest.release_modules import ReleaseModules
 
+PYTHON = "python"
+"""The library of a lack that is Python's own."""
 LEVELS, MOST = 60, 4_000
 """How far imports are followed, and to how many modules in all."""
 
@@ -45,7 +47,7 @@ class Lack(NamedTuple):
     met: Import
     library: str = ""
     needs: str = ""
-    """The releases of the library that a generated module runs with, where that is what fails."""
+    """The releases of the library that a generated module runs with, or the Python that has what is taken."""
 
     @property
     def path(self) -> str:
@@ -72,6 +74,8 @@ class Walk:
     pinned: Mapping[str, str]
     is_standard: Callable[[str], bool]
     """True for the name of a module of Python's own library."""
+    python_with: Callable[[str], str]
+    """Returns the Python that has a dotted name, where the target's lacks it."""
     marker_holds: Callable[[str], bool]
     """True for a marker that holds on the target."""
     near: Callable[[str], Iterable[str]]
@@ -165,7 +169,7 @@ class Walk:
             root = one.taken.module.partition(".")[0]
             provider = self._provider(root, one.owner)
             if not provider:
-                failing += [Lack(one)] if self._is_absent(one, root) else []
+                failing += self._gone_with_python(one, root) or self._absent(one, root)
                 continue
             apart = one.late or (one.owner and not {one.owner, provider} <= self._recorded)
             failing += [Lack(one, provider)] if apart and self.on_record(one.taken, provider) else []
@@ -182,16 +186,22 @@ class Walk:
             return ""
         return self._providers.get(root) or self._brought_elsewhere(root, owner)
 
-    def _is_absent(self, one: Import, root: str) -> bool:
-        """True for what a package imports that it neither has itself nor carries a copy of."""
+    def _gone_with_python(self, one: Import, root: str) -> list[Lack]:
+        """Return that the target's Python does not have what is taken of another's own library."""
+        if not one.owner and root in self.own:
+            return []
+        python = self.python_with(".".join(filter(None, one.taken[1:3])))
+        return [Lack(one, PYTHON, python)] if python else []
+
+    def _absent(self, one: Import, root: str) -> list[Lack]:
+        """Return what a package imports that it neither has itself nor carries a copy of."""
         if one.used or not one.owner or root in self._shared or self.is_standard(root):
-            return False
+            return []
         release = self.reader.release(one.owner, self.pinned[one.owner])
-        ends = (f"/{root}/__init__.py", f"/{root}.py")
         if release is None:
-            return False
+            return []
         asking = release.file_of(one.place.partition(",")[0])  # tqdm/rich.py is no copy of rich
-        return not any(path.endswith(ends) and path != asking for path in release.files)
+        return [] if any(path != asking for path in release.copies_of(root)) else [Lack(one)]
 
     def _is_read(self, one: Import, name: str) -> bool:
         """False for the top of a library on record, and for what such a library imports as it is imported."""

@@ -14,13 +14,13 @@ from envdoctor.matrix.interface_ranges import specifier_of
 from envdoctor.matrix.interface_records import load_record
 from envdoctor.matrix.snapshot import Package
 from envdoctor.rules.interface_lookup import distribution_of
-from envdoctor.rules.standard_modules import is_in_python
+from envdoctor.rules.standard_modules import is_in_python, python_with
 from envdoctor.solve.answer import PinSet
 from envdoctor.solve.goal import Goal
 from envdoctor.solve.requests import Request, marker_holds
 from envdoctor.specifiers import SpecifierSet
 from envdoctor.upgrading.gone import Move
-from envdoctor.upgrading.importing import Import, Lack, Walk
+from envdoctor.upgrading.importing import PYTHON, Import, Lack, Walk
 from envdoctor.upgrading.paths import is_open
 from envdoctor.upgrading.sources import find_files, python_of, read_text
 from envdoctor.values import NamedTuple
@@ -41,6 +41,11 @@ class Wanted(NamedTuple):
     bounds: bool = False
     instead: Callable[[], Wanted | None] = _nothing
     """Looks for what serves as well where this has no place."""
+
+    @property
+    def is_hopeless(self) -> bool:
+        """True where nothing is known that would serve: that is only told."""
+        return self.bounds and not self.request.spec
 
     @property
     def without(self) -> str:
@@ -67,10 +72,12 @@ def imports_of_code(paths: Sequence[str]) -> CodeImports:
 def wanted_by_modules(
     goal: Goal, answer: PinSet, matrix: Matrix, reader: ModuleReader, code: CodeImports
 ) -> list[Wanted]:
-    """Return what the pins need so that what the code imports (without code what was looked up) imports."""
+    """Return what the pins need so that what the code imports (without code what was asked for) imports.
+
+    What is asked for and on record is judged by its record.
+    """
     pinned = {one.name: one.version for one in answer.pins}
-    looked_up = [name for name, _ in answer.looked_up if name in pinned]
-    asked, minor = {one.name for one in goal.requests}, goal.context.target.python_minor
+    minor = goal.context.target.python_minor
     standard = cache(lambda root: is_in_python(matrix, root, minor))
     environment = goal.context.environment
     walk = Walk(
@@ -78,13 +85,14 @@ def wanted_by_modules(
         reader,
         pinned,
         standard,
+        lambda name: python_with(matrix, name, minor),
         lambda marker: marker_holds(marker, environment),
         lambda owner: _required(goal, pinned, owner),
         code.own,
     )
     imports = list(code.imports)
-    for name in () if code.own else looked_up:
-        imports += walk.roots_of(name) if name in asked else ()
+    for name in () if code.own else goal.unrecorded():
+        imports += walk.roots_of(name) if name in pinned else ()
     remedy = _Remedies(goal, matrix, walk)
     found = [remedy.of(lack) for lack in walk.lacks(imports)]
     return list({one.request: one for one in found if one is not None}.values())
@@ -125,6 +133,8 @@ class _Remedies:
 
         Where what is imported cannot be had, an older importer may do without it.
         """
+        if lack.library == PYTHON:
+            return self._of_another_python(lack)
         if lack.needs:
             return self._runtime(lack)
         wanted = self._other_release(lack) if lack.library else self._brought(lack)
@@ -138,6 +148,13 @@ class _Remedies:
             f"{lack.library}{lack.needs}: {who} has a generated module ({lack.met.place}) that {here} refuses"
         )
         return Wanted(Request(lack.library, (), lack.needs, who), told, bounds=True)
+
+    def _of_another_python(self, lack: Lack) -> Wanted:
+        """Return what is told where Python's library has not what is taken: older releases take it, too."""
+        owner, minor = lack.met.owner, self.goal.context.target.python_minor
+        who = f"{owner} {self.walk.pinned[owner]} ({lack.met.place})" if owner else lack.met.place
+        told = f"{who} imports {lack.path}, which Python {minor} does not have: Python {lack.needs} has it"
+        return Wanted(Request(owner or PYTHON, (), "", who), told, bounds=True)
 
     def _older_importer(self, lack: Lack) -> Wanted | None:
         """Return the bound below which releases of the importer do not import what there is not."""

@@ -151,7 +151,8 @@ class CudaBuildRow(Row):
     repository: Text
     """What the URL of its repository holds."""
     on_index: bool
-    """True where the index has no wheels of it, so that its mere name is compiled, too."""
+    """True where the index has no wheels of it, so that its mere name is compiled, too; false where it has
+    nothing of it, whatever else goes by its name there."""
     imports_torch: bool
     """True where its build imports torch and does not require it."""
     without_nvcc: Literal["fails", "wheel", "cpu"]
