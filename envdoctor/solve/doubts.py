@@ -119,9 +119,7 @@ def _of_sources(nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[
 
 def _of_one_folder(context: Context, nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[Nogood]:
     for one, other, place in overlaid(context, nodes, bits):
-        told = (
-            f"{one.shown(bits[one.name])} and {other.shown(bits[other.name])} lay their files in one folder"
-        )
+        both = f"{one.shown(bits[one.name])} and {other.shown(bits[other.name])}"
         lost = other.all & ~other.expand(1 << place)
         yield _nogood(one, 1 << bits[one.name], other, lost, f"{both} lay their files in one folder")
 
