@@ -41,6 +41,10 @@ class ModuleReader:
         self.open([(name, version)])
         return self._releases.get((name, version))
 
+    def wait_anew(self) -> None:
+        """Take as long again: what serves for what was found to be lacking is a few releases more."""
+        self._waited = 0.0
+
     def open(self, wanted: Iterable[Release]) -> None:
         """Open releases side by side."""
         self._each(self._open, [one for one in dict.fromkeys(wanted) if one not in self._releases])

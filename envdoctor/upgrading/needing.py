@@ -94,7 +94,9 @@ def wanted_by_modules(
     for name in () if code.own else goal.unrecorded():
         imports += walk.roots_of(name) if name in pinned else ()
     remedy = _Remedies(goal, matrix, walk)
-    found = [remedy.of(lack) for lack in walk.lacks(imports)]
+    lacks = walk.lacks(imports)
+    reader.wait_anew()
+    found = [remedy.of(lack) for lack in lacks]
     return list({one.request: one for one in found if one is not None}.values())
 
 
