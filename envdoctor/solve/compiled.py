@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from envdoctor import lazy_re as re
 from envdoctor.solve.nodes import Node
+from envdoctor.solve.python_patches import later_pythons
 
 _CPYTHON = re.compile(r"cp3(\d+)-")
 
@@ -59,7 +60,7 @@ def spared(nodes: Mapping[str, Node], bits: Mapping[str, int]) -> dict[str, froz
 
 
 def notes(nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[str]:
-    """Yield what is built: what comes as a source alone, and what is compiled, which may fail."""
+    """Yield what is built (what comes as a source alone, what is compiled), and what wants a later Python."""
     alone = sorted(
         n.shown(bits[name]) for name, n in nodes.items() if n.expand(n.source_alone) >> bits[name] & 1
     )
@@ -68,3 +69,4 @@ def notes(nodes: Mapping[str, Node], bits: Mapping[str, int]) -> Iterator[str]:
     for name, node in nodes.items():
         if compiled(node) >> bits[name] & 1:
             yield f"{shown_compiled(node, bits[name])}: it is compiled where it is installed, which may fail"
+    yield from later_pythons(nodes, bits)

@@ -341,3 +341,52 @@ def test_the_bodies_of_functions_are_no_part_of_a_modules_outline() -> None:
 def test_what_is_no_python_has_no_outline(text: bytes) -> None:
     with pytest.raises(SyntaxError):
         parse_outline(text)
+
+
+def test_what_is_asked_for_and_not_on_record_is_read_for_what_it_imports(index: FakeIndex, pin) -> None:
+    version = newest("wandb")
+    index.add_wheel("wandb", version, members={"wandb/__init__.py": b"import einops\n"})
+    index.add_wheel("einops", newest("einops"), members={"einops/__init__.py": b""})
+    answer = pin(f"wandb=={version}")
+    assert f"wandb {version} imports einops (wandb, line 1)" in " ".join(answer.told["notes"])
+    assert "einops" in answer.pins
+
+
+@pytest.mark.parametrize("copy", ["unheard_of/own/einops.py", "unheard_of/own/einops.cpython-311-x86_64.so"])
+def test_what_a_release_carries_itself_is_not_brought(index: FakeIndex, einops: None, pin, copy: str) -> None:
+    members = {"unheard_of/__init__.py": b"import einops\n", copy: b""}
+    index.add_wheel("unheard-of", "1.0", members=members)
+    assert "einops" not in pin("unheard-of").pins
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("from collections import Mapping", "imports collections.Mapping, which Python 3.11 does not have"),
+        ("import asyncore\nimport imp", ""),
+        ("from hashlib import sha256", ""),
+        ("from typing import override", "Python 3.12 has it"),
+        ("import sys\nif sys.version_info < (3, 10):\n    from collections import Mapping", ""),
+        ("try:\n    from collections import Mapping\nexcept ImportError:\n    pass", ""),
+    ],
+)
+def test_names_that_this_python_has_not_are_told(index: FakeIndex, pin, text: str, told: str) -> None:
+    index.add_wheel("unheard-of", "1.0", members={"unheard_of/__init__.py": text.encode()})
+    answer = pin("unheard-of", "--python-version", "3.11")
+    notes = " ".join(answer.told["notes"])
+    assert told in notes
+    assert ("does not have" in notes) is bool(told)
+    assert answer.pins == {"unheard-of": "1.0"}
+
+
+def test_a_library_goes_back_where_what_it_imports_excludes_what_code_imports(
+    index: FakeIndex, pin, tmp_path: Path
+) -> None:
+    for version, text in (("1.0", b""), ("2.0", b"from unheard_base import new\n")):
+        index.add_wheel("unheard-of", version, "unheard-base", members={"unheard_of/__init__.py": text})
+    for version, text in (("1.0", b"old = 1\n"), ("2.0", b"new = 1\n")):
+        index.add_wheel("unheard-base", version, members={"unheard_base/__init__.py": text})
+    code = tmp_path / "train.py"
+    code.write_text("import unheard_of\nfrom unheard_base import old\n")
+    answer = pin("unheard-of", "unheard-base", "--code", str(code))
+    assert (answer.pins["unheard-of"], answer.pins["unheard-base"]) == ("1.0", "1.0")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
 from envdoctor.cli import main
 from envdoctor.solve.request_files import read_requests
@@ -543,3 +544,36 @@ def test_a_project_of_another_python_is_a_conflict_with_the_nearest_that_it_runs
 def test_older_forms_of_a_project_say_their_python_as_well(pin: Any, name: str, text: str) -> None:
     assert pin(text, name=name).json["conflict"]["causes"][0]["kind"] == "target"
     assert main(["why-not", "einops", "-r", str(pin.path / name), *ON]) == 1
+
+
+def test_what_an_override_sets_aside_is_kept_where_that_can_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = (
+        '[project]\nname = "a"\ndependencies = ["ml-dtypes", "numpy<2"]\n'
+        '[tool.uv]\noverride-dependencies = ["numpy>=1.26,<2"]\n'
+    )
+    _, pins = pinned_project(tmp_path, capsys, project)
+    assert Version(pins["ml-dtypes"]["version"]) < Version("0.6")
+    assert any(why.startswith("not 0.6") for why in pins["ml-dtypes"]["because"])
+
+
+def test_what_is_built_from_its_repository_is_not_looked_up_by_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "requirements.txt").write_text("einops\napex\n")
+    words = [one for one in STACK if one != "--offline"]
+    main(["pin", "-r", str(tmp_path / "requirements.txt"), *words, "--format", "json"])
+    told = json.loads(capsys.readouterr().out)
+    assert "another project's" in str(told)
+    assert [one["name"] for one in told["pins"]] == ["einops"]
+
+
+@pytest.mark.parametrize(("python", "noted"), [("3.11", True), ("3.11.7", False)])
+def test_what_needs_a_later_release_of_a_python_says_so(
+    capsys: pytest.CaptureFixture[str], python: str, noted: bool
+) -> None:
+    main(["pin", "soupsieve==4.1.3", "--python-version", python, *STACK[2:]])
+    assert (
+        "soupsieve 4.1.3 needs Python >=3.11.5: not every 3.11 serves" in capsys.readouterr().out
+    ) is noted
