@@ -33,7 +33,7 @@ from envdoctor.rules.calendar import (
     told_day,
     told_release,
 )
-from envdoctor.rules.import_chains import package_of
+from envdoctor.rules.import_chains import module_of
 from envdoctor.rules.interface_lookup import (
     Missing,
     distribution_of,
@@ -325,17 +325,23 @@ def asking_package(view: View, frame: Frame | None) -> str:
     """Return the distribution in whose installed files a frame stands; empty for code of one's own."""
     if frame is None:
         return ""
-    package = package_of(frame.file)
+    package = module_of(frame.file)
     if not package:
         folders = re.split(r"[/\\\\]", frame.file)[:-1]
         names = {name: distribution_of(view.matrix, name) for name in reversed(folders) if name}
         package = next((name for name, whose in names.items() if _is_ours(view, whose)), "")
         first = folders[0] if folders else ""
         compiled = frame.function.startswith(f"{first}.")  # Cython names the module before the function
-        telling = compiled or names.get(first, first) != first.lower().replace("_", "-")
+        rowed = names.get(first, first) != first.lower().replace("_", "-")
+        telling = compiled or rowed
         likely = (name for name in names if "_" in name or (telling and name == first))
         if not package:
-            package = next((name for name in likely if package_facts(view, names[name]) is not None), "")
+            known = (
+                name
+                for name in likely
+                if package_facts(view, names[name]) is not None or (rowed and name == first)
+            )
+            package = next(known, "")
     return distribution_of(view.matrix, package) if package else ""
 
 

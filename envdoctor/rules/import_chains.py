@@ -19,6 +19,13 @@ def package_of(path: str) -> str:
     return _RELEASE.sub("", rest.partition("/")[0]).removesuffix(".py")
 
 
+def module_of(path: str) -> str:
+    """Return the top package that a path lies in with the folder below it: of a namespace that tells more."""
+    _, rest = _split(path)
+    folders = rest.split("/")[:-1]
+    return ".".join(folders[:2]) if len(folders) > 1 else package_of(path)
+
+
 def _split(path: str) -> tuple[str, str]:
     """Return the folder that packages are installed in, and the path below it; both empty elsewhere."""
     told = path.replace("\\", "/")

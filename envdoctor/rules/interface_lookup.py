@@ -101,7 +101,9 @@ def distribution_of(matrix: Matrix, module: str) -> str:
     top = module.partition(".")[0]
     if module.startswith("google.protobuf"):
         return "protobuf"
-    row = next((r for r in matrix.rows(tables.ImportNameRow) if r.module in (top, module)), None)
+    names = (top, ".".join(module.split(".")[:2]), module)
+    rows = [row for row in matrix.rows(tables.ImportNameRow) if row.module in names]
+    row = max(rows, key=lambda row: len(row.module), default=None)
     return row.distribution if row else normalise(top)
 
 

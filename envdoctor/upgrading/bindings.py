@@ -398,6 +398,20 @@ def looked_up(node: ast.expr, scopes: Sequence[Scope]) -> Bound:
     return UNKNOWN
 
 
+def listed(node: ast.expr, scopes: Sequence[Scope]) -> Bound:
+    """Return the list that a name is, or a call of what keeps its elements; nothing is noted as used."""
+    match node:
+        case ast.Call(func=ast.Name(id="sorted" | "reversed" | "list" | "tuple" | "set"), args=[told, *_]):
+            return listed(told, scopes)
+        case ast.Attribute(value=owner, attr=name):
+            held = looked_up(owner, scopes).attributes or {}
+            return held.get(name, UNKNOWN)
+        case ast.Name():
+            return looked_up(node, scopes)
+        case _:
+            return UNKNOWN
+
+
 def calls_in(body: Sequence[ast.stmt], scopes: Sequence[Scope]) -> Iterator[str]:
     """Yield the path of each call in a body; of a method of what is not known its name, after a dot."""
     for call in (part for one in body for part in ast.walk(one) if isinstance(part, ast.Call)):

@@ -7,14 +7,17 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 from envdoctor.python_source import parse_python
 from envdoctor.upgrading.bindings import (
     UNKNOWN,
     Bound,
+    Scope,
     fields_of,
     handed_up,
+    instance_of,
     looked_up,
     made_by,
     own_members,
@@ -23,6 +26,7 @@ from envdoctor.upgrading.handing import (
     answering_with,
     handed_on,
     imported_in,
+    is_kind,
     made_in,
     standing_for,
     statements_in,
@@ -82,6 +86,19 @@ def _is_standard(path: str) -> bool:
     return bool(path) and path.partition(".")[0] in sys.stdlib_module_names
 
 
+class _Lazy(Scope):
+    """What the names of a file stand for, each looked up when it is asked for."""
+
+    def __init__(self, found: Callable[[str], Bound]) -> None:
+        self._looked_up = found
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str)
+
+    def __missing__(self, name: str) -> Bound:
+        return self._looked_up(name)
+
+
 class Project:
     """The files that are judged together; a file is looked into when another imports a class from it."""
 
@@ -92,6 +109,15 @@ class Project:
         self._known: dict[tuple[Path, str], Bound] = {}
         self._found: dict[tuple[Path, int, str], Path | None] = {}
         self._leaning: dict[Path, bool] = {}
+
+    @cached_property
+    def _beside(self) -> dict[str, set[str]]:
+        """The folders in which each package of the project lies, wherever that is."""
+        found: dict[str, set[str]] = {}
+        for path in self._files.values():
+            if path.name == "__init__.py" and (path.parents[1] / "__init__.py").as_posix() not in self._files:
+                found.setdefault(path.parent.name, set()).add(path.parents[1].as_posix())
+        return found
 
     def brought_to(self, importer: Path) -> Brought:
         """Return what says what an import in that file brings, as far as it is the project's own."""
@@ -127,7 +153,9 @@ class Project:
         if file is not None and name == "*":
             return Bound(attributes=self._all_of(file, hops + 1))
         if file is not None:
-            return self._in(file, name, hops + 1)
+            found = self._in(file, name, hops + 1)
+            inner = self._file(importer, level, f"{module}.{name}".strip(".")) if found is UNKNOWN else None
+            return Bound(attributes=self._all_of(inner, hops + 1)) if inner is not None else found
         return Bound(f"{module}.{name}") if hops and module and not level else UNKNOWN
 
     def _all_of(self, file: Path, hops: int) -> dict[str, Bound]:
@@ -163,8 +191,21 @@ class Project:
         bases = [self._base(file, base, hops) for base in node.bases]
         methods = (one for one in node.body if isinstance(one, ast.FunctionDef))
         members = {one.name: self._standing_for(file, one, hops) for one in methods}
-        handing = with_handing(bases, members | self._set_on_self(file, node, hops))
+        own = self._annotated(file, node, hops) | members | self._set_on_self(file, node, hops)
+        handing = with_handing(bases, own)
         return replace(class_of(node, bases), attributes=handing)
+
+    def _annotated(self, file: Path, node: ast.ClassDef, hops: int) -> dict[str, Bound]:
+        """Return the fields that a class's body declares to be instances of a class."""
+        told = (
+            one for one in node.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+        )
+        scopes = [_Lazy(lambda name: self._in(file, name, hops + 1))]
+        return {
+            one.target.id: instance_of(one.annotation, scopes)
+            for one in told
+            if isinstance(one.target, ast.Name)
+        }
 
     def _set_on_self(self, file: Path, node: ast.ClassDef, hops: int) -> dict[str, Bound]:
         """Return what a class's methods set on `self` that is made of a class; of two of one name neither."""
@@ -197,10 +238,14 @@ class Project:
 
     def _answering(self, file: Path, function: ast.FunctionDef, hops: int) -> Bound:
         """Return what a function stands for by what its annotation, or all that it returns, tells."""
+        if function.returns is not None and not all(map(is_kind, function.decorator_list)):
+            return UNKNOWN
+        scopes = [_Lazy(lambda name: self._in(file, name, hops + 1))]
+        answer = instance_of(function.returns, scopes)
+        if answer is not UNKNOWN:
+            return Bound(answer=answer)
         made = made_in(function)
-        told = function.returns if isinstance(function.returns, (ast.Name, ast.Attribute)) else made
-        plain = told is not None and not function.decorator_list
-        return answering_with(self._base(file, told, hops)) if told is not None and plain else UNKNOWN
+        return answering_with(self._base(file, made, hops)) if made is not None else UNKNOWN
 
     def _base(self, file: Path, node: ast.expr, hops: int) -> Bound:
         if plain_base(node):
@@ -228,7 +273,8 @@ class Project:
         if not level and (not parts or self._foreign(parts[0]) or parts[0] in sys.stdlib_module_names):
             return None
         inner = "/".join(parts)
-        for folder in _roots(importer, level):
+        beside = self._beside.get(parts[0], ()) if parts and not level else ()
+        for folder in (*_roots(importer, level), *(beside if len(beside) == 1 else ())):
             path = f"{'' if folder == '.' else folder.rstrip('/') + '/'}{inner}" if inner else folder
             for name in (f"{path}.py", f"{path}/__init__.py"):
                 if file := self._files.get(name):

@@ -22,6 +22,7 @@ from envdoctor.upgrading.bindings import (
     key_of,
     keyword_place,
     last_names,
+    listed,
     literal_keys,
     looked_up,
     made_by,
@@ -119,7 +120,7 @@ class Expressions:
         for generator in node.generators:
             every = self._expression(generator.iter, inner)
             self._pairs(generator.target, generator.iter, inner)
-            self._bind(generator.target, every.element or UNKNOWN, inner)
+            self._each(generator.target, generator.iter, every, inner)
             for test in generator.ifs:
                 self._expression(test, inner)
         parts = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
@@ -141,6 +142,18 @@ class Expressions:
     def _pairs(self, target: ast.expr, read: ast.expr, scopes: Sequence[Scope]) -> None:
         if isinstance(target, ast.Tuple) and len(target.elts) == 2:
             self.notes.taken_apart(read, "[2]", scopes)
+
+    def _each(self, target: ast.expr, read: ast.expr, every: Bound, scopes: list[Scope]) -> None:
+        """Bind what stands for each of what is gone through, also beside its number or those of others."""
+        match target, read:
+            case ast.Tuple(elts=[number, one]), ast.Call(func=ast.Name(id="enumerate"), args=[told, *_]):
+                self._bind(number, UNKNOWN, scopes)
+                self._bind(one, listed(told, scopes).element or UNKNOWN, scopes)
+            case ast.Tuple(elts=ones), ast.Call(func=ast.Name(id="zip"), args=told) if len(ones) == len(told):
+                for one, other in zip(ones, told, strict=True):
+                    self._bind(one, listed(other, scopes).element or UNKNOWN, scopes)
+            case _:
+                self._bind(target, every.element or listed(read, scopes).element or UNKNOWN, scopes)
 
     def _name(self, node: ast.Name, scopes: list[Scope]) -> Bound:
         bound = next((scope[node.id] for scope in reversed(scopes) if node.id in scope), None)

@@ -14,7 +14,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 def handed_on(function: Function) -> ast.expr | None:
     """Return what a function hands the rest of its arguments on to: what it returns, else the only one."""
     rest = function.args.kwarg
-    if rest is None or not all(map(_is_kind, function.decorator_list)):
+    if rest is None or not all(map(is_kind, function.decorator_list)):
         return None
     last = function.body[-1]
     calls = [one for one in ast.walk(function) if isinstance(one, ast.Call) and _is_given(one, rest.arg)]
@@ -76,7 +76,8 @@ def _is_given(call: ast.Call, rest: str) -> bool:
     return any(k.arg is None and isinstance(k.value, ast.Name) and k.value.id == rest for k in call.keywords)
 
 
-def _is_kind(decorator: ast.expr) -> bool:
+def is_kind(decorator: ast.expr) -> bool:
+    """True for a decorator that only says what a method is called on."""
     return next(last_names(decorator), "") in ("staticmethod", "classmethod")
 
 

@@ -55,6 +55,7 @@ from envdoctor.upgrading.parts import below_gone, by_attribute, models_told
 from envdoctor.upgrading.paths import is_module_alone, is_open, passed_on_until, stands
 from envdoctor.upgrading.renames import Renames, holds, is_taken_by_new
 from envdoctor.upgrading.unsaid import (
+    Asked,
     called_by_name,
     first_given,
     function_unsaid,
@@ -126,9 +127,10 @@ class Judge:
         above = {use.path.rpartition(".")[0] for use in uses}
         uses = [use for use in uses if use.path in above or use.unsure or not self._is_module(use)]
         libraries = {self.library(use.path) for use in uses if use.kind not in OWNERLESS}
+        asked = {(use.receiver, use.name) for use in uses if use.kind is Kind.LOOSE}
         uses = [use for use in uses if not use.guarded or use.warns or self._fails_too(use)]
         for use in sorted(uses, key=lambda use: use.kind is Kind.KEY):
-            for found in self._broken(use, uses, libraries):
+            for found in self._broken(use, uses, libraries, asked):
                 if use.warns and not found.warned and not self._fails_too(use):
                     continue
                 name = "" if use.kind is Kind.KEY else found.short
@@ -136,10 +138,12 @@ class Judge:
                     seen |= {(use.place, name), (use.place, "")}
                     yield found
 
-    def _broken(self, use: Use, uses: Sequence[Use], libraries: Collection[str]) -> Iterator[Break]:
+    def _broken(
+        self, use: Use, uses: Sequence[Use], libraries: Collection[str], asked: Asked
+    ) -> Iterator[Break]:
         match use.kind:
             case Kind.CALL:
-                yield from self._call(use, libraries)
+                yield from self._call(use, libraries, asked)
             case Kind.KEY:
                 yield from self._key(use, libraries)
             case Kind.LOOSE:
@@ -440,20 +444,16 @@ class Judge:
                 return replace(found, use=use)
         return None
 
-    def _call(self, use: Use, libraries: Iterable[str]) -> Iterator[Break]:
-        """Answer by the rows of methods whose answer is another where an argument is not given.
-
-        Else by the methods that no class of the libraries that the text imports has any more.
-        """
+    def _call(self, use: Use, libraries: Iterable[str], asked: Asked) -> Iterator[Break]:
+        """Answer by the rows of methods, else by those that no class of the text's libraries has any more."""
         rows = self.renames.unsaid.get(use.name, ())
         yield from () if self.lately else methods_unsaid(use, rows, self.moves)
-        if found := called_by_name(use, self.renames, self.moves, libraries):
+        if found := called_by_name(use, self.renames, self.moves, libraries, asked):
             yield found
             return
         for library in sorted(self.moves.keys() & set(libraries)):
             if since := self._left(library).get((METHOD, use.name)):
-                shown = f".{use.name}()"
-                yield Break(use, shown, since, certainty=Certainty.LIKELY, library=library)
+                yield Break(use, f".{use.name}()", since, certainty=Certainty.LIKELY, library=library)
                 return
 
     def _left(self, library: str) -> Mapping[tuple[str, str], str]:

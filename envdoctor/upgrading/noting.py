@@ -57,6 +57,17 @@ def _text_of(target: ast.expr) -> str:
     return f"<text {ast.unparse(target)}>" if isinstance(target, (ast.Name, ast.Attribute)) else ""
 
 
+def text_left_out(test: ast.expr, scopes: Sequence[Scope], holds: bool = True) -> Scope:
+    """Return a name or a member without the text that it is not where a test holds, or where it does not."""
+    match test:
+        case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=str(text))]) if isinstance(
+            op, ast.NotEq if holds else ast.Eq
+        ):
+            return {_text_of(left): Bound(own=frozenset(looked_up_text(left, scopes)) - {text})}
+        case _:
+            return {}
+
+
 def looked_up_text(node: ast.expr, scopes: Sequence[Scope]) -> Iterable[str]:
     """Return the texts that a name or a member was given."""
     name = _text_of(node)
@@ -100,6 +111,8 @@ class Notes:
         self.guard = OPEN
         self._asked = False
         self._texts: list[Use] = []
+        self.taking: dict[ast.expr, str] = {}
+        """The name that is given the answer of a call."""
         self.answered: set[ast.expr] = set()
         """The calls whose answer is bound to a name, or asked for a member."""
         self.postponed = False
@@ -254,8 +267,10 @@ class Notes:
             elif not subject or subject not in ast.unparse(keyword.value):
                 given.add(ALL)
         receiver, place = next(last_names(node.func.value), ""), member_place(node.func)
-        name, count = node.func.attr, len(node.args)
-        self.use(Use(Kind.CALL, "", place, name, count, given=frozenset(given), receiver=receiver))
+        made = frozenset((called.path.partition(".")[0],)) if called.path else frozenset[str]()
+        given |= {f"to {self.taking[node]}"} if node in self.taking else set()
+        use = Use(Kind.CALL, "", place, node.func.attr, len(node.args), given=frozenset(given))
+        self.use(replace(use, receiver=receiver, made=made))
 
     def arguments(self, node: ast.Call, called: Bound, told: Told, starred: bool, taker: str = "") -> None:
         """Note what a library's callable is given, by name and by position, and what takes its answer."""

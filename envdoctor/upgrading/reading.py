@@ -36,6 +36,7 @@ from envdoctor.upgrading.guarding import (
 )
 from envdoctor.upgrading.handing import answering_with, handed_on, imported_in, made_in, standing_for
 from envdoctor.upgrading.held import Held, holds_nothing
+from envdoctor.upgrading.noting import text_left_out
 from envdoctor.upgrading.typing_calls import OF_CLASS
 from envdoctor.upgrading.uses import Kind, Read, Use
 
@@ -182,6 +183,7 @@ class _Reader(Expressions):
             return
         if isinstance(node, ast.Assign):
             self.notes.answered.add(node.value)
+            self.notes.taking[node.value] = next(last_names(node.targets[0]), "")
             bound = self._expression(node.value, scopes)
             if condition := condition_of(node.value, scopes):
                 bound = Bound(condition=condition)
@@ -191,7 +193,7 @@ class _Reader(Expressions):
         if isinstance(node, (ast.For, ast.AsyncFor)):
             self._pairs(node.target, node.iter, scopes)
             every = self._expression(node.iter, scopes)
-            self._bind(node.target, every.element or UNKNOWN, scopes)
+            self._each(node.target, node.iter, every, scopes)
             for inner in (*node.body, *node.orelse):
                 self._statement(inner, scopes)
             return
@@ -210,7 +212,11 @@ class _Reader(Expressions):
     def _import(self, node: ast.Import, scopes: list[Scope]) -> None:
         for alias in node.names:
             root = alias.name.partition(".")[0]
-            scopes[-1][alias.asname or root] = Bound(alias.name if alias.asname else root)
+            parent, _, last = alias.name.rpartition(".")
+            own = self._brought(0, parent, last) if alias.asname and parent else UNKNOWN
+            scopes[-1][alias.asname or root] = (
+                own if own.attributes else Bound(alias.name if alias.asname else root)
+            )
             self.notes.use(Use(Kind.MODULE, alias.name, alias_place(alias), statement=place_of(node)))
 
     def _import_from(self, node: ast.ImportFrom, scopes: list[Scope]) -> None:
@@ -278,7 +284,7 @@ class _Reader(Expressions):
         outer = self.notes.guard
         self.notes.guard, other = branches(outer, node.test, scopes)
         self.notes.postponed = next(last_names(node.test), "") == "TYPE_CHECKING"
-        known = narrowed(node.test, scopes)
+        known = narrowed(node.test, scopes) | text_left_out(node.test, scopes)
         before = {name: scopes[-1].get(name) for name in known}
         scopes[-1].update(known)
         self.body(node.body, scopes)
@@ -288,7 +294,11 @@ class _Reader(Expressions):
                 scopes[-1][name] = told
         self.notes.postponed = False
         self.notes.guard = other
+        other_texts = text_left_out(node.test, scopes, holds=False)
+        with_them = {name: scopes[-1][name] for name in other_texts if name in scopes[-1]}
+        scopes[-1].update(other_texts)
         self._instead([node.orelse], scopes)
+        scopes[-1].update(with_them)
         self.notes.guard = outer
 
     def _instead(self, bodies: Iterable[Sequence[ast.stmt]], scopes: list[Scope]) -> None:

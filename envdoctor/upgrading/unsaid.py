@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -14,6 +14,9 @@ from envdoctor.upgrading.breaks import Break, by_rename
 from envdoctor.upgrading.gone import Move
 from envdoctor.upgrading.renames import WITHOUT, Renames, holds
 from envdoctor.upgrading.uses import ALL, Kind, Use
+
+Asked = Collection[tuple[str, str]]
+"""The members that a text asks for, with the last name of what it asks."""
 
 
 def methods_unsaid(use: Use, rows: Iterable[tables.RenameRow], moves: Mapping[str, Move]) -> Iterator[Break]:
@@ -29,13 +32,18 @@ def methods_unsaid(use: Use, rows: Iterable[tables.RenameRow], moves: Mapping[st
 
 
 def called_by_name(
-    use: Use, renames: Renames, moves: Mapping[str, Move], libraries: Iterable[str]
+    use: Use, renames: Renames, moves: Mapping[str, Move], libraries: Iterable[str], asked: Asked
 ) -> Break | None:
-    """Answer by the rows of methods that a text calls so which uses the library, or one after the other."""
+    """Answer by the rows of methods that a text calls so which uses the library, or one after the other.
+
+    Where what the row tells to ask of the answer is asked of the name that is given it, that is cared for.
+    """
     chained = renames.known(f".{use.receiver}().{use.name}()")
     known = chained or renames.known(f".{use.name}()")
     move = moves.get(known.library) if known and (chained or known.library in libraries) else None
     if known is None or move is None or not holds(known, move):
+        return None
+    if any(name in known.new and f"to {receiver}" in use.given for receiver, name in asked):
         return None
     return replace(by_rename(use, known.old, known, move), certainty=Certainty.LIKELY)
 

@@ -276,6 +276,8 @@ def _is_own(matrix: Matrix, found: Found, defined: Mapping[str, Collection[Path]
         if one == file or (not argument and (one.name == "conftest.py" or not _is_test(one)))
     ]
     record = load_record(matrix.folder, found.told.library) if near else None
+    if record is not None and use.kind is Kind.CALL and record.root in use.made:
+        return False  # what it is called on is an instance of the library's
     if record is None or len(use.receiver) < _TELLING or use.receiver.endswith(("args", "config")):
         return bool(near)
     owners = (owner.lower() for owner in holding(record.members, use.name))
