@@ -336,12 +336,8 @@ def asking_package(view: View, frame: Frame | None) -> str:
         telling = compiled or rowed
         likely = (name for name in names if "_" in name or (telling and name == first))
         if not package:
-            known = (
-                name
-                for name in likely
-                if package_facts(view, names[name]) is not None or (rowed and name == first)
-            )
-            package = next(known, "")
+            ours = (one for one in likely if (rowed and one == first) or package_facts(view, names[one]))
+            package = next(ours, "")
     return distribution_of(view.matrix, package) if package else ""
 
 
