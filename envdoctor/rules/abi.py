@@ -166,11 +166,27 @@ def _also(view: View, seen: tuple[Symptom, ...]) -> tuple[str, ...]:
 
 
 def _symbol_rows(view: View, symbol: str) -> list[tables.TorchSymbolRow]:
+    old = _takes_old_strings(symbol)
     return [
         row
         for row in view.matrix.rows(tables.TorchSymbolRow)
-        if any(glob_matches(symbol, glob) for glob in row.symbols)
+        if (old and row.cxx11_abi is False) or any(glob_matches(symbol, glob) for glob in row.symbols)
     ]
+
+
+def _takes_old_strings(symbol: str) -> bool:
+    """True where a mangled name has a `std::string` of the old C++ ABI among its types: `Ss`.
+
+    Names stand there after their length, and are passed over. Source:
+    https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling-compression
+    """
+    left, place = [], 0
+    while symbol.startswith("_Z") and place < len(symbol):
+        length = re.match(r"\d{1,4}", symbol[place:])
+        if length is None:
+            left.append(symbol[place])
+        place += len(length[0]) + int(length[0]) if length else 1
+    return "Ss" in "".join(left)
 
 
 def _causes(view: View, package: str, built: list[tables.TorchSymbolRow]) -> Iterator[str]:
@@ -191,7 +207,7 @@ def _causes(view: View, package: str, built: list[tables.TorchSymbolRow]) -> Ite
             "neither of "
             "the release before nor of the one after."
         )
-    if _is_split_release(view):
+    if _may_be_split(view, built):
         yield "torch 2.6.0 is split: its cu126 build has the new ABI, cu118 and cu124 (the default) the old."
 
 
@@ -209,6 +225,14 @@ def _is_split_release(view: View) -> bool:
     )
 
 
+def _may_be_split(view: View, built: Sequence[tables.TorchSymbolRow]) -> bool:
+    """True where torch is of the split release: by its build, else where the symbol is of the old ABI."""
+    if isinstance(view.torch_cuda, Observed):
+        return _is_split_release(view)
+    old = any(row.cxx11_abi is False for row in built)
+    return old and judge(view, "torch", "==2.6.*").holds is True
+
+
 def _remedies(
     view: View, package: str, row: tables.ExtensionRow | None, built: list[tables.TorchSymbolRow]
 ) -> Iterator[Remedy]:
@@ -221,7 +245,7 @@ def _remedies(
         yield rebuilding
         yield Remedy("Use an image, or an environment, whose torch is a release that wheels exist for.")
         return
-    if _is_split_release(view):
+    if _may_be_split(view, built):
         yield Remedy(
             "Install torch 2.6.0 of the default index (cu124), which public wheels are made for.",
             ("uv pip install --reinstall torch==2.6.0 --torch-backend=cu124",),

@@ -196,8 +196,14 @@ def _remedies(view: View, origin: Origin, told: str, known: bool, held: bool) ->
         yield Remedy(
             f"Upgrade {origin.library}: releases after {last} no longer say so.", install_commands(pins), pins
         )
-    if held or last != origin.newest:
+    if held or last != origin.newest or _came_with_a_major(origin):
         yield from _before(view, origin)
+
+
+def _came_with_a_major(origin: Origin) -> bool:
+    """True where a line came with a major's first release: what calls it was written for the major before."""
+    first = parse_version(origin.spans[0][0])
+    return first is not None and first.major > 0 and first.minor == 0
 
 
 def _before(view: View, origin: Origin) -> Iterator[Remedy]:

@@ -378,9 +378,16 @@ def _state(name: str, other: Distribution | None) -> Evidence:
 def _severity(view: View, unmet: Unmet, matters: bool) -> Severity:
     if unmet.other is None and (unmet.by.name, unmet.demand.name) in _DECLARED_ALONE:
         return Severity.NOTE
-    refused = matters and unmet.other is not None and pip_refuses(view, unmet.by.name, unmet.demand.name)
+    refused = unmet.other is not None and pip_refuses(view, unmet.by.name, unmet.demand.name)
+    refused = refused and (matters or _is_all_that_is_told(view))
     graver = refused or _is_fatal(view, unmet)
     return Severity.ERROR if graver else Severity.WARNING if matters else Severity.NOTE
+
+
+def _is_all_that_is_told(view: View) -> bool:
+    """True where the text has no line of trouble but the installer's own about packages that do not fit."""
+    told = explained(symptoms(view, "SYM-PIP-INCOMPATIBLE"))
+    return all(set(error.symptoms) & set(told) for error in view.facts.errors)
 
 
 def _is_fatal(view: View, unmet: Unmet) -> bool:

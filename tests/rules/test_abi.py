@@ -9,6 +9,9 @@ LIB = "flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so"
 NEW_ABI = "_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 OLD_ABI = "_ZN3c105ErrorC2ENS_14SourceLocationESs"
 SET_DEVICE_INT = "_ZN3c104cuda9SetDeviceEi"
+OLD_STRING_LAST = (
+    "_ZN3c107WarningC1ESt7variantIJNS0_11UserWarningENS0_18DeprecationWarningEEERKNS_14SourceLocationESsb"
+)
 
 
 def undefined(lib: str, symbol: str):
@@ -131,3 +134,18 @@ def test_macos_tells_a_missing_symbol_in_its_own_words() -> None:
         "  Referenced from: <5B9A> /v/lib/python3.11/site-packages/torchaudio/lib/_torchaudio.so"
     )
     assert pins(pasted(text)["ABI-TORCHAUDIO"])[0] == {"torchaudio": "==2.9.0"}
+
+
+def test_a_string_of_the_old_abi_is_seen_among_the_types_and_in_no_name() -> None:
+    """`Ss` is a type where it stands alone; in `5Class` and its likes it is a part of a name."""
+    facts = facts_of(
+        packages={"torch": "2.6"}, symptoms=(undefined("selective_scan_cuda.so", OLD_STRING_LAST),)
+    )
+    finding = found(facts)["ABI-MAMBA-SSM"]
+    assert "old C++ ABI" in finding.cause
+    assert "torch 2.6.0 is split" in finding.cause
+    named = undefined("selective_scan_cuda.so", "_ZN3c1011ClassSsaved3getEi")
+    assert (
+        "ABI (cxx11"
+        not in found(facts_of(packages={"torch": "2.6"}, symptoms=(named,)))["ABI-MAMBA-SSM"].cause
+    )

@@ -9,6 +9,13 @@ from envdoctor.pastes import parse_paste
 
 SYMBOL = "_ZN2at4_ops15to_dtype_layout4callERKNS_6TensorEN3c108optionalINS5_10ScalarTypeEEE"
 CASES = {
+    "the major from before the line": (
+        'pydantic: 2.0\n\n  File "/x/site-packages/pydantic/dataclasses.py", line 139, in dataclass\n'
+        "    assert init is False, 'pydantic.dataclasses.dataclass only supports init=False'\n"
+        "AssertionError: pydantic.dataclasses.dataclass only supports init=False\n",
+        "RAISED-BY-LIBRARY",
+        {"pydantic": ">=1.10,<2.0"},
+    ),
     "the nearest torch that takes the triton which is there": (
         "torch==2.0.1+cu118\ntriton==2.1.0\n\n"
         "torch 2.0.1+cu118 requires triton==2.0.0, but you have triton 2.1.0 which is incompatible.\n",

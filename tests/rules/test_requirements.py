@@ -24,6 +24,16 @@ def test_a_demand_of_what_the_stack_needs_is_a_warning_and_of_others_a_note() ->
     assert other.severity is Severity.NOTE
 
 
+def test_what_an_installer_refuses_is_an_error_where_the_text_tells_of_nothing_else() -> None:
+    line = "llmcompressor 0.9.0 requires compressed-tensors==0.13.0, but you have compressed-tensors 0.12.2"
+    (alone,) = judged(f"{line} which is incompatible.\n")
+    assert alone.severity is Severity.ERROR
+    (beside,) = judged(
+        f"{line} which is incompatible.\n\nValueError: could not convert string to float: 'x'\n"
+    )
+    assert beside.severity is Severity.NOTE
+
+
 def test_a_pre_release_is_older_than_its_release_but_a_vendors_build_stands_for_it() -> None:
     early = judged("transformers==5.0.0\nhuggingface-hub==1.0.0rc6\n")
     assert any("huggingface-hub>=1.3.0" in f.summary or "huggingface-hub" in f.summary for f in early)
