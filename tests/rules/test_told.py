@@ -169,3 +169,9 @@ def test_a_report_of_another_error_says_how_to_bring_it_to_light(text: str) -> N
 def test_the_real_cause_stands_alone_beside_a_report_of_it() -> None:
     told = found("ModuleNotFoundError: No module named 'peft'\n\nChildFailedError:\n")
     assert "UNEXPLAINED-ERROR" not in told
+
+
+def test_a_check_that_is_quoted_without_what_it_said_is_no_green_tick() -> None:
+    quoted = "vllm: 0.4.0\n\n    assert self.total_num_heads % tensor_parallel_size == 0\n"
+    assert set(found(quoted)) == {"UNEXPLAINED-ERROR"}
+    assert "UNEXPLAINED-ERROR" not in found("vllm: 0.4.0\n\nwe assert that 8 heads are enough\n")
