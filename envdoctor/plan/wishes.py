@@ -8,8 +8,9 @@ from enum import Enum
 from envdoctor import lazy_re as re
 from envdoctor.commands import ANY
 from envdoctor.findings import Certainty, Finding, Severity
-from envdoctor.matrix import Matrix
+from envdoctor.matrix import Matrix, tables
 from envdoctor.plan.advice import Advice, advised, installs_plainly
+from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.view import View
 from envdoctor.solve.mending import Demands, covers, knows_release
 from envdoctor.values import dataclass
@@ -22,6 +23,7 @@ _CONDITION = re.compile(
     r"(?:Or,? )?(?:If|Where|With|When|Asked for)\b|[^\n]{0,300}[,:;] (?:where|if|when) ", re.IGNORECASE
 )
 """How words begin that leave it to their reader whether a remedy is meant for them."""
+_BUILD = re.compile(r"--torch-backend=(cu\d{2,3})\b")
 _OF_A_CUDA = re.compile(r"(nvidia-[a-z-]+)-cu\d+")
 
 
@@ -176,7 +178,23 @@ def _followable(way: Advice, view: View, matrix: Matrix) -> Mapping[str, str]:
     """
     loose = any(spec == ANY and name not in _versions(view) for name, spec in way.pins.items())
     blind = loose and not view.complete and not installs_plainly(way.remedy)
-    return way.pins if not blind and all(covers(matrix, name) for name in way.pins) else {}
+    known = not blind and all(covers(matrix, name) for name in way.pins)
+    return {**way.pins, **_of_build(way, view, matrix)} if known else {}
+
+
+def _of_build(way: Advice, view: View, matrix: Matrix) -> Mapping[str, str]:
+    """Return torch in the build that a command names: the release that is told, else the newest with it."""
+    from envdoctor.specifiers import SpecifierSet
+
+    named = next((match[1] for line in way.remedy.commands if (match := _BUILD.search(line))), "")
+    own = [SpecifierSet(r.torch) for r in matrix.rows(tables.TorchVariantRow) if r.variant == named]
+    torch = package_facts(view, "torch") if own and "torch" in way.pins else None
+    if torch is None:
+        return {}
+    wanted = SpecifierSet(way.pins["torch"])
+    having = [v for v in torch.versions if wanted.contains(v) and any(spec.contains(v) for spec in own)]
+    told = (view.version_text("torch") or "").partition("+")[0]
+    return {"torch": f"=={told if told in having else having[-1]}+{named}"} if having else {}
 
 
 def _moved(wish: Wish, view: View, matrix: Matrix, leeway: Leeway) -> Iterator[Mapping[str, str]]:

@@ -12,7 +12,7 @@ from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.calendar import told_release
+from envdoctor.rules.calendar import package_facts, told_release
 from envdoctor.rules.generations import users_of
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.ranges import parse_specifier, parse_version, specifier_in, version_satisfies
@@ -29,6 +29,11 @@ _REFUSALS = (
     *("SYM-MAXIMUM-VERSION", "SYM-CHECKED-VERSION", "SYM-ASKED-BY-PIP", "SYM-DIST-NOT-FOUND"),
     *("SYM-ERROR-NEEDS", "SYM-REQUIRES-BUT-GOT", "SYM-LESS-THAN-MINIMUM", "SYM-NEEDED-AT-LEAST"),
 )
+_OWN_TABLES = {
+    library: f"https://github.com/huggingface/{library}/blob/main/src/{library}/utils/versions.py"
+    for library in ("transformers", "diffusers")
+}
+"""Who compares versions with a table of its own, in the same words, and where."""
 _NAMED = 2
 """How many of the packages that may have refused are named."""
 
@@ -98,14 +103,15 @@ def _specifier(symptom: Symptom) -> str:
 
 def _refusal(view: View, name: str, have: str | None, symptom: Symptom) -> Finding:
     wanted = _specifier(symptom)
-    by_transformers = symptom.id == "SYM-REQUIRED-VERSION" and name != "transformers"
-    users = [] if by_transformers else users_of(view, name)[:_NAMED]
-    asker = "the installed transformers" if by_transformers else "the library that raises the error"
+    library = _of_own_table(view, name, symptom)
+    users = [] if library else users_of(view, name)[:_NAMED]
+    asker = f"the installed {library}" if library else "the library that raises the error"
     asker += (
         f" (of what is here, {', '.join(told_release(view, user) for user in users)} may)" if users else ""
     )
     pins = {name: wanted}
-    other = (Remedy("Or upgrade transformers, which then takes it.", ("pip install -U transformers",)),)
+    upgrade = () if " or " in library else (f"pip install -U {library}",)
+    other = (Remedy(f"Or upgrade {library}, which then takes it.", upgrade),)
     cut = _CUT.search(symptom.text)
     bare = Remedy(f"Install a release of {name} in that range.")
     way = (
@@ -124,16 +130,36 @@ def _refusal(view: View, name: str, have: str | None, symptom: Symptom) -> Findi
         + (" and a bound that is cut off" if cut else "")
         + (f"; {name} {have} is installed" if have else _not_so(wanted)),
         cause=(
-            "transformers compares the versions of a few libraries with its own table when it is imported."
-            if by_transformers
+            f"{library} compares the versions of a few libraries with its own table at its import."
+            if library
             else f"The message names the releases of {name} that the code was written for."
         ),
         evidence=(Evidence(symptom.id, symptom.text, symptom.source),),
-        remedies=(way, *(other if by_transformers else ())),
+        remedies=(way, *(other if library else ())),
         certainty=Certainty.CERTAIN if have else Certainty.LIKELY,
-        sources=("https://github.com/huggingface/transformers/blob/main/src/transformers/utils/versions.py",),
+        sources=(_OWN_TABLES.get(library) or _OWN_TABLES["transformers"],),
         explains=(symptom.id,),
         prior=0.9,
+    )
+
+
+def _of_own_table(view: View, name: str, symptom: Symptom) -> str:
+    """Return who asks by its own table: whose frames are shown, else which is told, else either; or none."""
+    if symptom.id != "SYM-REQUIRED-VERSION" or name in _OWN_TABLES:
+        return ""
+    files = [frame.file for e in view.facts.errors if symptom.text in e.text for frame in e.frames]
+    shown = [library for library in _OWN_TABLES if any(f"/{library}/" in file for file in files)]
+    told = [library for library in _OWN_TABLES if view.installed(library)]
+    return next(iter(shown or told), "") or " or ".join(one for one in _OWN_TABLES if _asks(view, one, name))
+
+
+def _asks(view: View, library: str, name: str) -> bool:
+    """True where a library's newest release requires a package, maybe in an extra; or nothing is known."""
+    package = package_facts(view, library)
+    row = package.row_of(len(package.versions) - 1) if package else -1
+    extras = ("", *package.extras(row)) if package and row >= 0 else ()
+    return not extras or any(
+        one.name == name for extra in extras if package for one in package.requirements(row, extra)
     )
 
 

@@ -42,3 +42,10 @@ def test_what_a_text_leaves_out_comes_in_a_release_of_the_rests_day() -> None:
     new = moved(answer("trl 0.16.0", "Traceback (most recent call last):", frame, line))["transformers"]
     assert new is not None
     assert new.startswith("4."), "trl 0.16 was written years before transformers 5"
+
+
+def test_a_build_that_a_command_names_is_taken_of_the_release_that_is_there() -> None:
+    refused = "The NVIDIA driver on your system is too old (found version 12080)"
+    assert moved(answer("driver: 570.86.10", "torch: 2.11.0", refused)) == {"torch": "2.11.0+cu126"}
+    lacked = "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory"
+    assert moved(answer("flash-attn: 2", lacked)) == {"torch": "2.7.1+cu118"}

@@ -6,7 +6,7 @@ import pytest
 from declared import pasted
 
 from envdoctor.diagnosis import diagnose_facts
-from envdoctor.findings import Finding
+from envdoctor.findings import Certainty, Finding
 from envdoctor.matrix import load_matrix
 from envdoctor.pastes import parse_paste
 
@@ -307,3 +307,20 @@ def test_a_release_that_has_it_is_named(text: str, identity: str, pins: dict[str
 
 def test_an_old_numpy_alone_is_no_failing_extension() -> None:
     assert "NUMPY-OLDER-THAN-EXTENSION" not in judged("numpy==1.20.0\ntorch==2.0.0\n")
+
+
+def test_a_nightly_on_the_way_to_a_release_without_a_name_is_not_said_to_have_it() -> None:
+    lacked = "ModuleNotFoundError: No module named 'compressed_tensors.config.format'"
+    finding = judged(f"compressed-tensors: 0.14.1a20260317\n\n{lacked}")["INTERFACE-MISSING"]
+    assert finding.certainty is Certainty.LIKELY
+    assert finding.remedies[0].pins["compressed-tensors"].endswith(",<0.14.1")
+
+
+def test_one_of_two_libraries_that_ask_in_the_same_words_is_told_by_what_it_requires() -> None:
+    asked = "ImportError: {} is required for a normal functioning of this module, but found {}"
+    of_models = judged(asked.format("tokenizers>=0.22,<0.24", "tokenizers==0.21.0"))["REQUIREMENT-REFUSED"]
+    assert of_models.summary.startswith("the installed transformers needs")
+    told = judged("diffusers: 0.36.0\n\n" + asked.format("peft>=0.17.0", "peft==0.7.0"))[
+        "REQUIREMENT-REFUSED"
+    ]
+    assert told.summary.startswith("the installed diffusers needs")
