@@ -113,7 +113,14 @@ def _is_beyond(view: View, remedy: Remedy) -> bool:
 
 
 def read_advice(remedy: Remedy) -> Advice:
-    """Return what a remedy asks for; nothing where its text alone says it."""
+    """Return what a remedy asks for; nothing where its text alone says it.
+
+    What conda alone installs is in its words: its packages are no wheels of their names.
+    """
+    if remedy.commands and all(line.startswith("conda install ") for line in remedy.commands):
+        return Advice(
+            replace(remedy, text=f"{remedy.text} ({'; '.join(remedy.commands)})", commands=(), pins={})
+        )
     pins = {normalise(n): spec for n, spec in remedy.pins.items() if n not in NOT_PACKAGES}
     gone: list[str] = []
     again: list[str] = []

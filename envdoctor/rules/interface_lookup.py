@@ -126,9 +126,7 @@ def _missing_name(view: View, wanted: Wanted) -> list[Missing]:
         return [Missing(record, what, exported, wanted, record.root, spelt, sure=False)]
     if module == record.root == "transformers" and (family := _family_spans(record, name)):
         return [Missing(record, f"{name} in {module}", family, wanted, module, name)]
-    return [
-        missing for missing in _missing_module(view, wanted, module) if not is_contradicted(view, missing)
-    ]
+    return []  # whose name cannot be imported is there itself
 
 
 def _whole_module(record: Record, module: str, name: str) -> str:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from envdoctor import lazy_re as re
 from envdoctor.facts import ErrorSeen, Frame
-from envdoctor.findings import Evidence, Finding
+from envdoctor.findings import Certainty, Evidence, Finding
 from envdoctor.matrix.atlas import Origin
 from envdoctor.matrix.interface_ranges import places_of
 from envdoctor.matrix.interface_records import Record, load_record
@@ -48,8 +48,7 @@ def _placed(finding: Finding, place: Evidence) -> Finding:
     if place.fact == LAST and any(one.fact == FACT for one in finding.evidence):
         return replace(finding, evidence=(*finding.evidence, place))
     package = place.value.partition(" ")[0]
-    told = f"{finding.summary} {finding.cause}".lower().replace("_", "-")
-    named = package in told or package.startswith("nvidia-")
+    named = package in _words_of(finding) or package.startswith("nvidia-")
     cause = finding.cause if named else f"{finding.cause} It was met in {package}."
     return replace(finding, cause=cause, evidence=(*finding.evidence, place))
 
@@ -69,10 +68,26 @@ def _places(view: View, finding: Finding) -> Iterator[Evidence]:
     left = [] if full else cut or (traced if about and not traced[1:] else [])
     full.sort(key=lambda error: _ran_in_own(view, error))  # what came out of a library was raised there
     telling = (error for error in about if _LACKED not in error.text)
-    placed = partial(raised_in, view)
+    placed = partial(_raised_of, view, finding)
     first = next(filter(None, map(placed, (*full, *telling, *left, *about))), None)
     beside = next(filter(None, map(placed, cut)), None) if not full else None
     yield from dict.fromkeys(one for one in (first, beside) if one is not None)
+
+
+def _raised_of(view: View, finding: Finding, error: ErrorSeen) -> Evidence | None:
+    """Return where an error was raised, unless by its words alone, of a library that is not told.
+
+    Several libraries may use the same words: where a finding names another one, that one is as likely.
+    """
+    place = raised_in(view, error)
+    package = place.value.partition(" ")[0] if place else ""
+    sure = error.frames or package in error.text or package.startswith("nvidia-") or view.installed(package)
+    guess = finding.certainty is Certainty.UNCERTAIN
+    return place if sure or guess or package in _words_of(finding) else None
+
+
+def _words_of(finding: Finding) -> str:
+    return f"{finding.summary} {finding.cause}".lower().replace("_", "-")
 
 
 def _ran_in_own(view: View, error: ErrorSeen) -> bool:
