@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from envdoctor import lazy_re as re
 from envdoctor.facts.names import normalise
 from envdoctor.locks.values import Lock, Locked, Unreadable, header_lines, table_of, tables_of, text_of
 
 WANTED = ("linux-64", "linux-aarch64")
 """Platforms in the order in which they are looked for; else the first that the lock names."""
 _ENDS = (".conda", ".tar.bz2")
+_KINDS = ("conda", "pypi", "conda_source", "url", "path")
+_SOURCE = re.compile(r"([^\[\s]+)(?:\[\w*\])? @ (.+)")
+"""What pixi builds of the project's own: `name[hash] @ folder`, since version 7 of its lock."""
 
 
 def read_pixi(document: Mapping[str, Any], text: str) -> Lock:
-    """Return the packages of pixi's environment `default`; raises Unreadable."""
+    """Return the packages of pixi's environment `default`, else the first that has any; raises Unreadable."""
     if "environments" not in document:
         return _lock("pixi.lock", _of_platform(document, text), document)
     environments = table_of(document.get("environments"))
-    chosen = "default" if "default" in environments else next(iter(environments), "")
-    by_platform = table_of(table_of(environments.get(chosen)).get("packages"))
+    packages = {name: table_of(table_of(one).get("packages")) for name, one in environments.items()}
+    filled = [name for name, held in packages.items() if held]  # a default one may hold nothing
+    chosen = "default" if "default" in filled else next(iter(filled), "default")
+    by_platform = packages.get(chosen) or dict.fromkeys(WANTED[:1])
     platform = _platform(by_platform)
     listed = {_place(one): (one, line) for one, line in _with_lines(document.get("packages"), text)}
     entries = [listed.get(_place(one), (one, 0)) for one in tables_of(by_platform.get(platform))]
@@ -28,7 +34,7 @@ def read_pixi(document: Mapping[str, Any], text: str) -> Lock:
 
 
 def _place(entry: Mapping[str, Any]) -> str:
-    return next((text_of(entry[kind]) for kind in ("conda", "pypi", "url", "path") if entry.get(kind)), "")
+    return next((text_of(entry[kind]) for kind in _KINDS if entry.get(kind)), "")
 
 
 def _pixi_locked(entry: Mapping[str, Any], line: int) -> Locked:
@@ -37,6 +43,9 @@ def _pixi_locked(entry: Mapping[str, Any], line: int) -> Locked:
         origin = "vcs" if place.startswith("git+") else None if "://" in place else "file"
         name, version = (name, version) if name else _of_wheel(place)
         return Locked(normalise(name), version or None, line, origin, bool(entry.get("editable")))
+    if built := _SOURCE.fullmatch(text_of(entry.get("conda_source"))):
+        origin = "vcs" if built[2].startswith("git+") else "file"
+        return Locked(normalise(built[1]), version or None, line, origin)
     source = bool(name) and not place.endswith(_ENDS)
     told = ("", "", "") if source else _of_conda_file(place)
     build, origin = text_of(entry.get("build")) or told[2], "file" if source else "conda"

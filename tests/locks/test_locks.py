@@ -334,6 +334,28 @@ marker = "\\"dev\\" in dependency_groups or \\"test\\" in extras"
     assert held(tmp_path, "pylock.toml", text) == {"torch": "2.7.0"}
 
 
+def test_what_pixi_builds_of_the_project_has_its_own_form_since_version_7(tmp_path: Path) -> None:
+    text = """
+version: 7
+environments:
+  default:
+    packages: {}
+  tools:
+    packages:
+      linux-64:
+      - conda_source: root[444b3894] @ src/root
+      - conda: https://conda.anaconda.org/conda-forge/linux-64/boltons-25.0.0-pyhd8ed1ab_0.conda
+packages:
+- conda_source: root[444b3894] @ src/root
+  depends:
+  - boltons
+- conda: https://conda.anaconda.org/conda-forge/linux-64/boltons-25.0.0-pyhd8ed1ab_0.conda
+"""
+    assert held(tmp_path, "pixi.lock", text) == {"root": None, "boltons": "25.0.0"}
+    nothing = "version: 7\nenvironments:\n  default:\n    packages: {}\n"
+    assert held(tmp_path, "pixi.lock", nothing) == {}
+
+
 def test_a_source_of_pixi_is_a_package_though_it_is_no_file_of_conda(tmp_path: Path) -> None:
     text = """
 version: 6
