@@ -42,6 +42,10 @@ from envdoctor.target.resolve import Declared
 PLATFORM = "x86_64-manylinux_2_35"
 FACTS = load_snapshot(load_matrix().folder).date
 """The day of the package facts in force: what came out later is asked of neither."""
+EARLY = re.compile(r"Consider using a higher `--python-version` value")
+"""What uv says where a package wants a later release of a Python than its first."""
+UNRUN = re.compile(r"in run_setup\b")
+"""What uv says of a `setup.py` that does not run in an environment of its own."""
 UNREACHED = re.compile(
     "Failed to (resolve requirements|build|fetch|parse)|Distribution not found|not found in the|Git operation"
 )
@@ -275,7 +279,10 @@ def _solved(name: str, card: str, file: Path, python: str, answer: dict) -> Judg
         pins.write_text("".join(f"{n}=={v}\n" for n, v in kept.items()))
         read = bool(UV_READS.search(file.name))
         checked = uvs(file, python, "-c", str(pins)) if read else uvs(pins, python, cwd=file.parent)
-        if UNREACHED.search(checked.stderr):
+        if EARLY.search(checked.stderr):  # uv takes 3.11 for 3.11.0: the answer says what it needs
+            python = f"{python}.99"
+            checked = uvs(file, python, "-c", str(pins)) if read else uvs(pins, python, cwd=file.parent)
+        if UNREACHED.search(checked.stderr) or UNRUN.search(checked.stderr):
             checked = uvs(
                 pins, python, cwd=file.parent
             )  # what only a build or a place out of reach would tell
