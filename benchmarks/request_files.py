@@ -271,7 +271,10 @@ def judge(file: Path, card: str, driver: str, python: str) -> Judged:
 
 def _solved(name: str, card: str, file: Path, python: str, answer: dict) -> Judged:  # type: ignore[type-arg]
     mine = {one["name"]: one["version"] for one in answer["pins"]}
-    reasons = {one["name"]: [b for b in one["because"] if "not " in b or b.startswith("held to")] for one in answer["pins"]}
+    reasons = {
+        one["name"]: [b for b in one["because"] if "not " in b or b.startswith("held to")]
+        for one in answer["pins"]
+    }
     with tempfile.TemporaryDirectory() as folder:
         pins = Path(folder) / "pins.txt"
         of_variant = any(one["index"] for one in answer["pins"])

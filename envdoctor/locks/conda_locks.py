@@ -49,7 +49,8 @@ def _pixi_locked(entry: Mapping[str, Any], line: int) -> Locked:
     source = bool(name) and not place.endswith(_ENDS)
     told = ("", "", "") if source else _of_conda_file(place)
     build, origin = text_of(entry.get("build")) or told[2], "file" if source else "conda"
-    return Locked(normalise(name or told[0]), version or told[1] or None, line, origin, build=build)
+    version = told[1] or version  # a file's name is text where YAML takes `1.3_31` for a number
+    return Locked(normalise(name or told[0]), version or None, line, origin, build=build)
 
 
 def _of_wheel(place: str) -> tuple[str, str]:

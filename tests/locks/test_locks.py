@@ -345,13 +345,16 @@ environments:
       linux-64:
       - conda_source: root[444b3894] @ src/root
       - conda: https://conda.anaconda.org/conda-forge/linux-64/boltons-25.0.0-pyhd8ed1ab_0.conda
+      - conda: https://conda.anaconda.org/conda-forge/noarch/r-boot-1.3_31-r44hc72bb7e_0.conda
 packages:
+- conda: https://conda.anaconda.org/conda-forge/noarch/r-boot-1.3_31-r44hc72bb7e_0.conda
+  version: 1.3_31
 - conda_source: root[444b3894] @ src/root
   depends:
   - boltons
 - conda: https://conda.anaconda.org/conda-forge/linux-64/boltons-25.0.0-pyhd8ed1ab_0.conda
 """
-    assert held(tmp_path, "pixi.lock", text) == {"root": None, "boltons": "25.0.0"}
+    assert held(tmp_path, "pixi.lock", text) == {"root": None, "boltons": "25.0.0", "r-boot": "1.3_31"}
     nothing = "version: 7\nenvironments:\n  default:\n    packages: {}\n"
     assert held(tmp_path, "pixi.lock", nothing) == {}
 
