@@ -63,6 +63,8 @@ class Origin:
     """Letters and digits of the line that the template accounts for: how telling the match is."""
     always: bool = False
     """True where every release that was read has it: the message tells no release."""
+    first: bool = False
+    """True where the first release that was read has it: when it came is not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +123,7 @@ class Atlas:
         told = tuple((versions[first], versions[last]) for first, last in spans)
         place = (str(template), str(kind), str(file), str(function), str(guard))
         always = spans == [(0, len(versions) - 1)]
-        return Origin(name, *place, told, versions[-1], letters, always)
+        return Origin(name, *place, told, versions[-1], letters, always, spans[0][0] == 0)
 
 
 def load_atlas(folder: Folder) -> Atlas | None:

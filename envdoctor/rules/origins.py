@@ -11,7 +11,7 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.atlas import COMPILED, WARNINGS, Origin, load_atlas
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.rules.asked import PYTHONS_OWN
-from envdoctor.rules.calendar import package_facts, standing_on_none
+from envdoctor.rules.calendar import standing_on_none
 from envdoctor.rules.foreign import foreign_backend
 from envdoctor.rules.generations import asking_package
 from envdoctor.rules.guards import said_of
@@ -209,9 +209,7 @@ def _came_with_a_major(origin: Origin) -> bool:
 def _before(view: View, origin: Origin) -> Iterator[Remedy]:
     """Offer the releases from before a line that later releases took out again."""
     first = parse_version(origin.spans[0][0])
-    package = package_facts(view, origin.library) if first else None
-    oldest = parse_version(package.versions[0]) if package else None
-    if first and oldest and oldest.release[:2] < first.release[:2]:
+    if first and not origin.first:
         pins = {origin.library: f"<{first.major}.{first.minor}"}
         text = f"Or downgrade {origin.library}: the line came with {first.major}.{first.minor}."
         yield Remedy(text, install_commands(pins), pins)

@@ -110,7 +110,7 @@ def _refusal(view: View, name: str, have: str | None, symptom: Symptom) -> Findi
         f" (of what is here, {', '.join(told_release(view, user) for user in users)} may)" if users else ""
     )
     pins = {name: wanted}
-    upgrade = () if " or " in library else (f"pip install -U {library}",)
+    upgrade = () if " or " in library else commands("pip install -U {}", library)
     other = (Remedy(f"Or upgrade {library}, which then takes it.", upgrade),)
     cut = _CUT.search(symptom.text)
     bare = Remedy(f"Install a release of {name} in that range.")

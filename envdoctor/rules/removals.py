@@ -12,7 +12,7 @@ from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.interface_records import libraries_with
 from envdoctor.matrix.snapshot import Package
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.calendar import package_facts
+from envdoctor.rules.calendar import package_facts, standing_on_none
 from envdoctor.rules.generations import asking_package
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.messages import asked_by
@@ -88,8 +88,9 @@ def _package(view: View, symptom: Symptom, asking: list[str]) -> str:
         known = distribution_of(view.matrix, word.lower().replace("-", "_")) if word else ""
         if known and package_facts(view, known):
             return known
-        if len(having := libraries_with(view.matrix.folder, word)) == 1 and word[:1].isupper():
-            return having[0]
+        having = standing_on_none(view, set(libraries_with(view.matrix.folder, word)))
+        if len(having) == 1 and word[:1].isupper():
+            return having.pop()
     return next((p for p in reversed(asking) if p), "")
 
 
