@@ -328,12 +328,14 @@ def asking_package(view: View, frame: Frame | None) -> str:
     package = module_of(frame.file)
     if not package:
         folders = re.split(r"[/\\\\]", frame.file)[:-1]
+        below = len(folders) - folders[::-1].index("src") if "src" in folders else 0
+        folders = folders[below : below + 1] if below else folders  # what lies below src is the package
         names = {name: distribution_of(view.matrix, name) for name in reversed(folders) if name}
         package = next((name for name, whose in names.items() if _is_ours(view, whose)), "")
         first = folders[0] if folders else ""
         compiled = frame.function.startswith(f"{first}.")  # Cython names the module before the function
         rowed = names.get(first, first) != first.lower().replace("_", "-")
-        telling = compiled or rowed
+        telling = compiled or rowed or below > 0
         likely = (name for name in names if "_" in name or (telling and name == first))
         if not package:
             ours = (one for one in likely if (rowed and one == first) or package_facts(view, names[one]))

@@ -437,7 +437,7 @@ def instance_of(annotation: ast.expr | None, scopes: Sequence[Scope]) -> Bound:
         case ast.Name() | ast.Attribute():
             told = looked_up(annotation, scopes)
             plain = told.path and not told.instance and is_class(told.path.rpartition(".")[2])
-            known = plain and not told.open
+            known = plain and not told.open and told.path.partition(".")[0] != "typing"
             return Bound(told.path, True, told.attributes, told.own) if known else instance_of_text(told)
         case _:
             return UNKNOWN

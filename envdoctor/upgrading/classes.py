@@ -191,12 +191,13 @@ class Project:
         bases = [self._base(file, base, hops) for base in node.bases]
         methods = (one for one in node.body if isinstance(one, ast.FunctionDef))
         members = {one.name: self._standing_for(file, one, hops) for one in methods}
-        own = self._annotated(file, node, hops) | members | self._set_on_self(file, node, hops)
-        handing = with_handing(bases, own)
-        return replace(class_of(node, bases), attributes=handing)
+        whole = class_of(node, bases)
+        fields = self._annotated(file, node, hops) if whole.path else {}
+        handing = with_handing(bases, fields | members | self._set_on_self(file, node, hops))
+        return replace(whole, attributes=handing)
 
     def _annotated(self, file: Path, node: ast.ClassDef, hops: int) -> dict[str, Bound]:
-        """Return the fields that a class's body declares to be instances of a class."""
+        """Return the fields that a body declares to be instances: a library's class makes them that."""
         told = (
             one for one in node.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
         )

@@ -158,3 +158,15 @@ def test_a_package_that_runs_from_its_own_repository_is_named(file: str, package
 
 def test_a_folder_of_ones_own_is_no_package() -> None:
     assert places(traceback("GizmoError: it turns no more", "/home/u/gizmo/parts/default.py")) == set()
+
+
+def test_what_lies_below_src_is_the_package_and_no_folder_in_it() -> None:
+    said = "TypeError: it turns no more"
+    (place,) = places(traceback(said, "run.py", "/app/src/autotrain/trainers/clm.py"))
+    assert place.startswith("autotrain-advanced ")
+    assert places(traceback(said, "run.py", "/home/me/thing/src/thing/datasets/factory.py")) == set()
+
+
+def test_a_package_in_a_namespace_is_told_with_the_folder_below() -> None:
+    (place,) = places(traceback("TypeError: it turns no more", "run.py", f"{SITE}/pyannote/audio/core/io.py"))
+    assert place.startswith("pyannote-audio ")
