@@ -75,7 +75,39 @@ def check_missing_interface(view: View) -> Iterable[Finding]:
                 finding = _finding(view, missing)
                 yield replace(finding, severity=Severity.WARNING) if mild else finding
             elif missing.sure:
-                yield _stale_finding(view, missing)
+                between = _gone_between(view, missing)
+                yield _between_finding(view, missing, *between) if between else _stale_finding(view, missing)
+
+
+def _gone_between(view: View, missing: Missing) -> tuple[str, str] | None:
+    """The last release read that has what is missed and the next read, where what is here stands between."""
+    version, versions = view.version(missing.library), missing.record.versions
+    pairs = [(versions[last], versions[last + 1]) for _, last in missing.spans if last + 1 < len(versions)]
+    return next((p for p in pairs if version and Version(p[0]) < version < Version(p[1])), None)
+
+
+def _between_finding(view: View, missing: Missing, had: str, without: str) -> Finding:
+    """A release that was not read lacks what the one read before it has and the one after it has not."""
+    library, named = missing.library, view.named(missing.library)
+    pins = {named: f"<={had}"}
+    return Finding(
+        id="INTERFACE-MISSING",
+        severity=Severity.ERROR,
+        summary=f"{missing.what}: {library} {had} has it and {without} no more; "
+        f"{view.version_text(library)}, which stands between them, does not have it either",
+        cause=f"{_history(missing, specifier_for(view, missing))} {who_asks_in_words(view, missing)}",
+        evidence=(Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source),),
+        remedies=(
+            Remedy(f"Downgrade {named} to a release that has it.", install_commands(pins), pins),
+            *other_side(view, missing),
+            update_of_asker(view, missing),
+        ),
+        certainty=Certainty.LIKELY,
+        sources=(f"wheel:{library}",),
+        explains=(missing.symptom.id,),
+        prior=0.79,
+        fallback=True,
+    )
 
 
 def _is_namesakes(view: View, missing: Missing) -> bool:
@@ -202,19 +234,22 @@ def _stale_finding(view: View, missing: Missing) -> Finding:
         id="INTERFACE-STALE",
         severity=Severity.ERROR,
         summary=(
-            f"{missing.what}: {library} {installed} does have it, so the process that failed ran another copy"
+            f"{missing.what}: {library} {installed} does have it, so the process that failed ran another "
+            "copy, or what it stands for did not import"
         ),
         cause=(
             f"{_history(missing, specifier_for(view, missing))} Either the process had imported the former "
             f"release before the installation, or another environment, a second copy on sys.path or a fork "
-            f"that shares the name stands before {library} {installed}."
+            f"that shares the name stands before {library} {installed}; or its module fails as it is "
+            "imported (what it needs is missing, or imports go in a circle), and a lazy package tells that "
+            "as a missing name."
         ),
         evidence=(
             Evidence(library, installed or "", distribution.source if distribution else ""),
             Evidence(missing.symptom.id, missing.symptom.text, missing.symptom.source),
         ),
         remedies=(
-            Remedy("Restart the kernel or process after installing."),
+            Remedy("Restart the kernel or process after installing, and import it alone to see what fails."),
             Remedy(
                 "See which copy is imported, and reinstall it there.",
                 (

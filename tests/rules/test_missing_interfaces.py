@@ -128,6 +128,13 @@ def test_a_release_newer_than_all_that_was_read_is_not_said_to_have_anything() -
     assert "INTERFACE-STALE" not in judged(f"transformers==99.1.0\n{known}")
 
 
+def test_a_release_between_two_that_were_read_lacks_what_the_later_one_lacks() -> None:
+    line = "ModuleNotFoundError: No module named 'pytorch_lightning.utilities.distributed'"
+    found = judged(f"pytorch-lightning==2.0.5\n{line}\n")["INTERFACE-MISSING"]
+    assert "2.0.5, which stands between them" in found.summary
+    assert found.remedies[0].pins["pytorch-lightning"] in ("<=2.0.0", "==2.0.0", "==2.0")
+
+
 def test_a_wrapper_that_hands_arguments_on_does_not_ask_for_them() -> None:
     found = judged(
         traceback(
