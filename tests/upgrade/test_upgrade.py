@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,16 @@ MOVES = {
 }
 
 
+@cache
+def usual_judge() -> Judge:
+    """What goes with a library is found once a judge."""
+    return Judge(load_matrix(), MOVES)
+
+
 def breaks(code: str) -> list[Break]:
     read = next(read_cells([code]))
     assert read is not None
-    return list(Judge(load_matrix(), MOVES).breaks(read.uses))
+    return list(usual_judge().breaks(read.uses))
 
 
 def told(code: str) -> list[tuple[int, str, str]]:
