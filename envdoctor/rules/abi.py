@@ -191,8 +191,8 @@ def _takes_old_strings(symbol: str) -> bool:
 
 def _causes(view: View, package: str, built: list[tables.TorchSymbolRow]) -> Iterator[str]:
     yield (
-        f"A compiled wheel of {package} fits one minor version of torch (and its CUDA major "
-        "version, C++ ABI and Python); the symbol it asks torch for is not in the one that was loaded."
+        f"A compiled wheel of {package} fits one minor version of torch (and one build of it: accelerator, "
+        "C++ ABI and Python); the symbol it asks torch for is not in the one that was loaded."
     )
     for row in built:
         if row.cxx11_abi is None:
