@@ -186,10 +186,10 @@ def test_a_whole_folder_with_one_mistake_does_not_compile(tmp_path: Path) -> Non
     for name, content in files().items():
         (tmp_path / name).write_bytes(content.replace(b"peft = ", b"pft = "))
     (tmp_path / "releases").symlink_to(FOLDER / "releases")
-    with pytest.raises(Unavailable, match=r"\.toml:\d+: [A-Z0-9-]+: \w+: 'pft' is no package that is known"):
+    with pytest.raises(Unavailable, match=r"\.toml:\d+: [A-Z0-9.-]+: \w+: 'pft' is no package that is known"):
         compile_rows(tmp_path)
 
 
 def test_words_of_one_letter_are_refused() -> None:
     content = files()["mended.toml"].replace(b'  { text = "', b'  { text = "O" },\n  { text = "', 1)
-    assert re.match(r"mended\.toml:\d+: [A-Z0-9-]+: remedies: no words", complaint("mended.toml", content))
+    assert re.match(r"mended\.toml:\d+: [A-Z0-9.-]+: remedies: no words", complaint("mended.toml", content))
