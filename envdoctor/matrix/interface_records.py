@@ -83,12 +83,6 @@ class Record:
                 return True
         return False
 
-    def may_be_past(self, spans: Spans, version: Version) -> bool:
-        """True for a pre-release after the last release of a span: what comes next may be begun in it."""
-        place = self.place(version)
-        ends = any(place == last < len(self.versions) - 1 for _, last in spans)
-        return ends and version.is_prerelease
-
     def others(self, spans: Spans) -> list[list[int]]:
         """Return the releases outside of the spans, as spans."""
         inside = set(places_of(spans))

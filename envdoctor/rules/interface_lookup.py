@@ -479,8 +479,7 @@ def is_contradicted(view: View, missing: Missing) -> bool:
     """True when the installed release has what is missed, so that the cause lies elsewhere."""
     version = view.version(missing.library)
     if version is not None:
-        has = missing.record.knows(version) and missing.record.has(missing.spans, version)
-        return has and not missing.record.may_be_past(missing.spans, version)
+        return missing.record.knows(version) and missing.record.has(missing.spans, version)
     distribution = view.distribution(missing.library)
     if distribution is None or not distribution.specifier:
         return False
@@ -492,7 +491,5 @@ def specifier_for(view: View, missing: Missing) -> str:
     distribution, record = view.distribution(missing.library), missing.record
     version, versions = parse_version(distribution.told) if distribution else None, list(record.versions)
     ranges = specifier_of(versions, [list(s) for s in missing.spans], version.public if version else None)
-    if version is not None and record.may_be_past(missing.spans, version):
-        ranges = f"{ranges.partition(',')[0]},<{version.base_version}"
     unread = version is not None and not record.knows(version) and not ranges.startswith(">")
     return ",".join(filter(None, (f">={versions[0]}" if unread else "", ranges)))

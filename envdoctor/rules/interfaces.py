@@ -126,11 +126,6 @@ def _is_beyond(view: View, missing: Missing) -> bool:
     return version is not None and version.release[:2] > newest.release[:2] and has_last
 
 
-def _is_read(missing: Missing, version: Version) -> bool:
-    """True where what a release has is known, as far as releases of its line were read."""
-    return missing.record.knows(version) and not missing.record.may_be_past(missing.spans, version)
-
-
 def _told_spans(versions: Sequence[str], spans: Spans) -> str:
     """Return ranges of releases in words, `4.36.0 to 4.47.1 and from 4.48.2 on`; empty for a single one."""
     if len(spans) < 2:
@@ -181,7 +176,7 @@ def _finding(view: View, missing: Missing) -> Finding:
             update_of_asker(view, missing),
         ),
         certainty=Certainty.CERTAIN
-        if missing.sure and (version := view.version(library)) and _is_read(missing, version)
+        if missing.sure and (version := view.version(library)) and missing.record.knows(version)
         else Certainty.UNCERTAIN
         if missing.unnamed and not view.version(library)
         else Certainty.LIKELY,
