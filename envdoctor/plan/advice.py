@@ -23,6 +23,8 @@ _SHELL = re.compile(r"export (\w+)=\S.*|unset (\w[\w ]*)")
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[\w,-]+\])?((?:[<>=!~]=?=?[^\s;]+)?)")
 _FLAG = re.compile(r"--([a-z][\w.-]*)")
 _ASSIGNED = re.compile(r"([A-Za-z_][\w.]*)\s?[=:]\s?[\"']?([\w.+/-]+)[\"']?")
+BACKEND = re.compile(r"--torch-backend=(?P<variant>cu\d{2,3}|cpu)\b")
+"""How a command names the build of torch that is meant."""
 _AGAIN = frozenset({"--force-reinstall", "--reinstall"})
 _OTHER_BUILDS = ("--torch-backend", "--index-url", "--extra-index-url")
 _TAKES_VALUE = frozenset(

@@ -23,7 +23,7 @@ from envdoctor.facts import (
 from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.findings import Certainty, Finding, Remedy, Severity
 from envdoctor.matrix import Matrix
-from envdoctor.plan.advice import installs_plainly, read_advice, with_pins
+from envdoctor.plan.advice import BACKEND, installs_plainly, read_advice, with_pins
 from envdoctor.plan.narrowing import Neighbours, is_plain
 from envdoctor.rules import RULES, run_checks
 from envdoctor.rules.view import View
@@ -126,8 +126,6 @@ _BOUND = re.compile(r"([<>=~!]+)\s*(\d+(?:\.\d+)*)")
 _LEAST = re.compile(r">=\s*(\d[\w.]*)")
 _EXACT = re.compile(r"(?<![\w.-])([A-Za-z0-9][\w.-]*)(?:\[[\w,-]+\])?==(\d[\w.+!]*)")
 
-_BACKEND = re.compile(r"--torch-backend=(?P<variant>cu\d{2,3}|cpu)\b")
-
 
 def foresee(remedy: Remedy, installations: Installations) -> dict[str, str] | None:
     """Return the versions that following a remedy leads to, by name; None where that is not known.
@@ -140,7 +138,7 @@ def foresee(remedy: Remedy, installations: Installations) -> dict[str, str] | No
     pins = {normalise(name): specifier for name, specifier in remedy.pins.items()}
     said = " ".join(remedy.commands)
     exact = {normalise(name): version.rstrip(".") for name, version in _EXACT.findall(said)}
-    if variant := _BACKEND.search(said):
+    if variant := BACKEND.search(said):
         from envdoctor.matrix.torch_wheels import COMPANIONS
 
         built = {name for name, version in exact.items() if "+" not in version} & {"torch", *COMPANIONS}

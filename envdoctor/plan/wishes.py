@@ -9,7 +9,7 @@ from envdoctor import lazy_re as re
 from envdoctor.commands import ANY
 from envdoctor.findings import Certainty, Finding, Severity
 from envdoctor.matrix import Matrix, tables
-from envdoctor.plan.advice import Advice, advised, installs_plainly
+from envdoctor.plan.advice import BACKEND, Advice, advised, installs_plainly
 from envdoctor.rules.calendar import package_facts
 from envdoctor.rules.view import View
 from envdoctor.solve.mending import Demands, covers, knows_release
@@ -23,7 +23,6 @@ _CONDITION = re.compile(
     r"(?:Or,? )?(?:If|Where|With|When|Asked for)\b|[^\n]{0,300}[,:;] (?:where|if|when) ", re.IGNORECASE
 )
 """How words begin that leave it to their reader whether a remedy is meant for them."""
-_BUILD = re.compile(r"--torch-backend=(cu\d{2,3})\b")
 _OF_A_CUDA = re.compile(r"(nvidia-[a-z-]+)-cu\d+")
 
 
@@ -184,9 +183,11 @@ def _followable(way: Advice, view: View, matrix: Matrix) -> Mapping[str, str]:
 
 def _of_build(way: Advice, view: View, matrix: Matrix) -> Mapping[str, str]:
     """Return torch in the build that a command names: the release that is told, else the newest with it."""
+    named = next((match[1] for line in way.remedy.commands if (match := BACKEND.search(line))), "")
+    if not named:
+        return {}
     from envdoctor.specifiers import SpecifierSet
 
-    named = next((match[1] for line in way.remedy.commands if (match := _BUILD.search(line))), "")
     own = [SpecifierSet(r.torch) for r in matrix.rows(tables.TorchVariantRow) if r.variant == named]
     torch = package_facts(view, "torch") if own and "torch" in way.pins else None
     if torch is None:
