@@ -195,7 +195,13 @@ class Package:
 
     def set_of(self, place: int) -> int:
         """Return the number of the set of file kinds of the version in that place."""
-        return next(number for number, versions in self.file_masks(int).items() if versions >> place & 1)
+        runs = map(int, _numbered(self.raw["s"]))
+        ends = ((number, place := place - count) for number, count in zip(runs, runs, strict=True))
+        return next(number for number, left in ends if left < 0)
+
+    def pythons(self, number: int) -> list[int]:
+        """Return the numbers of what a set of file kinds asks of Python."""
+        return [python for python, _, _ in groups_of(self.tables["sets"][number]) if python >= 0]
 
     def has_wheel(self, number: int) -> bool:
         """True when a set of file kinds holds a wheel for some target."""
@@ -363,6 +369,7 @@ class Snapshot:
     """Where in the body each package begins and ends."""
     body: Bytes = field(repr=False)
     _loaded: dict[str, Package | None] = field(default_factory=dict, repr=False)
+    _pythons: dict[int, tuple[str, list[list[str]]]] = field(default_factory=dict, repr=False)
 
     @property
     def tags(self) -> Sequence[str]:
@@ -371,8 +378,10 @@ class Snapshot:
 
     def python(self, number: int) -> tuple[str, list[list[str]]]:
         """Return a Requires-Python and its clauses."""
-        text, clauses = json.loads(self.tables["pythons"][number])
-        return text, clauses
+        known = self._pythons.get(number)
+        if known is None:
+            known = self._pythons[number] = tuple(json.loads(self.tables["pythons"][number]))
+        return known
 
     def bounded_minors(self, number: int) -> frozenset[int]:
         """Return the minors of Python 3 that a Requires-Python with an upper bound admits; else none."""

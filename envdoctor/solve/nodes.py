@@ -346,8 +346,8 @@ class Node:
 
     def pythons(self, place: int) -> list[str]:
         """Return what the files of a release ask of Python, as they write it."""
-        files = self.package.files(self.package.set_of(place))
-        return [self.context.snapshot.python(file.python)[0] for file in files if file.python >= 0]
+        numbers = self.package.pythons(self.package.set_of(place))
+        return [self.context.snapshot.python(number)[0] for number in numbers]
 
     @cached_property
     def installed(self) -> int:
@@ -414,15 +414,12 @@ class Node:
         package = self.package
         if not package.finals or self.name in self.context.compiling:
             return 0
-        sets = package.file_masks(int).items()
-        if any(
-            _BUILT_FOR[self.context.target.platform.os] in tag
-            for number, _ in sets
-            for tag in self._tags(number)
-        ):
+        if self._tags(package.set_of(package.finals.bit_length() - 1)):
             return 0
-        found = sum(versions for number, versions in sets if not self._tags(number))
-        return found if found >> (package.finals.bit_length() - 1) & 1 else 0
+        sets = [(self._tags(number), versions) for number, versions in package.file_masks(int).items()]
+        if any(_BUILT_FOR[self.context.target.platform.os] in tag for tags, _ in sets for tag in tags):
+            return 0
+        return sum(versions for tags, versions in sets if not tags)
 
     def _tags(self, number: int) -> list[str]:
         """Return the tags of the wheels in a set of files, without those for Python 2 alone."""
