@@ -24,11 +24,7 @@ def overridden(snapshot: Snapshot, overrides: Iterable[Request], environment: Ma
         known = extras.setdefault(one.name, None)
         if one.holds(environment):
             extras[one.name] = tuple(dict.fromkeys((*(known or ()), *one.extras)))
-    return (
-        _Facts(snapshot.date, snapshot.tables, snapshot.places, snapshot.body, snapshot._loaded, extras)
-        if extras
-        else snapshot
-    )
+    return _Facts(**vars(snapshot), extras=extras) if extras else snapshot
 
 
 @dataclass(frozen=True)
