@@ -29,13 +29,25 @@ _CANDIDATE_APART = re.compile(r"^([vV]?\d[\d.]{1,40}) (rc|dev)(?=\d{1,2}(?!\w))"
 """A post-release or a candidate as people write it: `0.4.4 post2`, `5.0 rc1`."""
 _WILDCARD = re.compile(rf"[vV]?({_NUMBER})\.[xX*](?!\w)")
 _CLAUSE = re.compile(rf"(<=|>=|==|~=|!=|<|>)\s*[vV]?({VERSION}(?:\.\*)?)")
-_WORDS = (
-    (re.compile(r"newer than|later than|higher than|above|after|greater than|高于|大于"), ">"),
-    (re.compile(r"older than|lower than|before|below|less than|低于|小于"), "<"),
-    (re.compile(r"at least|or newer|or later|from|以上|\d\+(?!\w)"), ">="),
-    (re.compile(r"up to|at most|以下"), "<="),
+_APART = rf"\W{{0,3}}(?:[a-z]{{1,20}} ){{0,2}}v?(?P<number>{_NUMBER})(?:\.[x*])?(?!\.?\w|-\d)"
+_WORDS = tuple(
+    (re.compile(form), operator)
+    for form, operator in (
+        (rf"(?:newer than|later than|higher than|above|after|greater than|高于|大于){_APART}", ">"),
+        (rf"(?:older than|lower than|before|below|less than|低于|小于){_APART}", "<"),
+        (rf"(?:up to|at most){_APART}", "<="),
+        (rf"\b(?:at least|from){_APART}", ">="),
+        (
+            rf"(?<![\w.])v?(?P<number>{_NUMBER})\s{{0,2}}(?:\+(?!\w)|(?:or|and) (?:newer|later|above)|以上)",
+            ">=",
+        ),
+        (rf"(?<![\w.])v?(?P<number>{_NUMBER})\s{{0,2}}(?:(?:or|and) (?:older|below|lower)|以下)", "<="),
+    )
 )
-_OPEN_ENDED = re.compile(r"[vV]?\d[\w.]*\s*(?:\+(?!\w)|or newer|or later|以[上下])")
+"""A number beside the words that make a range of it."""
+_OPEN_ENDED = re.compile(
+    r"[vV]?\d[\w.]*\s*(?:\+(?!\w)|(?:or|and) (?:newer|later|above|older|below|lower)|以[上下])"
+)
 _BUILD = re.compile(r"\+(cu\d{3,4}|cpu|rocm[\d.]+|xpu)\b")
 _CUDA_BESIDE = re.compile(
     rf"[vV]?{_NUMBER}[ ,(]{{1,3}}(?i:with |for |built (?:with|for) )?(?i:cuda)[ -]?(1\d)\.(\d)\b"
@@ -107,10 +119,5 @@ def _specifier(text: str) -> str:
 
 
 def _worded(text: str) -> list[str]:
-    number = re.search(r"\d[\w.]*", text)
-    if number is None or not (version := re.match(_NUMBER, number[0])):
-        return []
-    for words, operator in _WORDS:
-        if words.search(text.lower()):
-            return [f"{operator}{version[0]}"]
-    return []
+    found = ((words.search(text.lower()), operator) for words, operator in _WORDS)
+    return next(([f"{operator}{match['number']}"] for match, operator in found if match), [])

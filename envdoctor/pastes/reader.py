@@ -25,6 +25,7 @@ from envdoctor.matrix.lexicon import Lexicon
 from envdoctor.pastes.assemble import assemble
 from envdoctor.pastes.labelled import parse_labelled
 from envdoctor.pastes.prose import parse_prose
+from envdoctor.pastes.rejoined import is_failure, scan_rejoined
 from envdoctor.pastes.settings import key_table, unambiguous
 from envdoctor.pastes.sightings import Paste, Sighting, plain_lines
 from envdoctor.pastes.symptoms import Sight, scan
@@ -235,6 +236,9 @@ def _reader(paste: Paste) -> Callable[..., Iterator[Sighting]]:
 def _recognised(paste: Paste, symptoms: Sequence[tables.SymptomRow]) -> list[Sight]:
     """Return the signatures met; in a file of a program's, those that are none of its own words."""
     found = [] if is_dockerfile(paste.file_name) else scan(paste.lines, symptoms, paste.templates)
+    if not any(map(is_failure, found)) and not is_program(paste.file_name):
+        met = {one.pattern.id for one in found}
+        found += [one for one in scan_rejoined(paste.lines, symptoms) if one.pattern.id not in met]
     if not found:
         return found
     from envdoctor.pastes.sentences import is_generated

@@ -26,7 +26,8 @@ _INSTALLED = "installed"
 def told(case: Case, course: Course) -> Plan:
     """Return a course as the plan of a case."""
     doubts = tuple(dict.fromkeys(_doubts(case, course)))
-    unsolved = list(_unsolved(case, course))
+    left = list(_unsolved(case, course))
+    unsolved = [one for one in left if one.consequence_of not in {root.id for root in left}]
     moves = tuple(_moves(case, course))
     graver = [f for f in unsolved if f.severity is Severity.ERROR or f.id == UNEXPLAINED]
     return Plan(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from packaging.version import Version
 
 from envdoctor import lazy_re as re
-from envdoctor.commands import pip_install
+from envdoctor.commands import commands, pip_install
 from envdoctor.facts import Observed, Symptom
 from envdoctor.findings import Certainty, Finding, Remedy, Severity
 from envdoctor.matrix import tables
@@ -265,6 +265,13 @@ def _remedies(
             yield replace(
                 remedy, text=f"Where it is flash-attn (the last import above the error tells): {way}"
             )
+    if row and row.optional_for:
+        users = " and ".join(row.optional_for)
+        yield Remedy(
+            f"Or uninstall {package}, where your own code does not ask for it: {users} import it only where"
+            " it is installed.",
+            commands("pip uninstall -y {}", package),
+        )
     if spec := _built_range(view, package, built):
         yield Remedy(
             f"Install the torch it was built for: {spec}.",

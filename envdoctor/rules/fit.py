@@ -21,6 +21,8 @@ _PARAMETERS = re.compile(r"(?<![\d.a-z])(\d{1,3}(?:\.\d{1,2})?)\s?b(?![a-z0-9])"
 _MIXTURE = re.compile(r"(\d)x(\d{1,2})b", re.IGNORECASE)
 _ADAM = re.compile(r"^(paged_)?adamw?(_torch|_hf|_apex)?(_fused|_32bit)?$")
 _QUARTER, _HALF = 0.56, 1.05
+_TRAINED = (2.0, 2.0, 12.0)
+"""Bytes a parameter in mixed precision with AdamW: weights, gradients, states (fp32 copy, two moments)."""
 _IN_FOUR = re.compile(
     r"nf4|fp4|int4|4[-_ ]?bits?\b|awq|gptq|hqq|aqlm|w4a\d|bnb|bitsandbytes|auto-?round|exl[23]"
     r"|\bi?q[1-4]_|\bgguf\b|\b4\b"
@@ -311,14 +313,7 @@ def check_full_training(view: View) -> Iterable[Finding]:
             Evidence("gpu memory", f"{weights.card_bytes / GIB:.1f} GiB", weights.gpu.source),
             *quoted(seen),
         ),
-        remedies=(
-            Remedy(
-                "Train adapters instead: LoRA, or QLoRA on 4-bit weights.",
-                ("finetuning_type: lora   # LLaMA-Factory", "--use_peft --lora_r 16   # trl"),
-            ),
-            Remedy("Shard over more cards with ZeRO-3 or FSDP, or offload the optimizer to the CPU."),
-            Remedy("Pure bf16 weights with an 8-bit optimizer.", ("--optim paged_adamw_8bit",)),
-        ),
+        remedies=tuple(_ways_to_train(weights, cards)),
         certainty=Certainty.LIKELY,
         sources=(SOURCE,),
         explains=tuple(dict.fromkeys(s.id for s in seen)),
@@ -326,11 +321,30 @@ def check_full_training(view: View) -> Iterable[Finding]:
     )
 
 
+def _ways_to_train(weights: WeightsOnCard, cards: int) -> Iterable[Remedy]:
+    """Yield the ways out, first the one that trains all of the model on the cards that are there."""
+    each = weights.parameters * sum(_TRAINED) / cards
+    if cards > 1 and each <= weights.card_bytes * _USABLE:
+        yield Remedy(
+            f"Shard all of it over the {cards} cards with ZeRO-3 or FSDP: {each / GIB:.0f} GiB each,"
+            " activations aside.",
+            ("--deepspeed ds_z3_config.json",),
+        )
+    yield Remedy(
+        "Train adapters instead: LoRA, or QLoRA on 4-bit weights.",
+        ("finetuning_type: lora   # LLaMA-Factory", "--use_peft --lora_r 16   # trl"),
+    )
+    yield Remedy("Shard over more cards with ZeRO-3 or FSDP, or offload the optimizer to the CPU.")
+    yield Remedy("Pure bf16 weights with an 8-bit optimizer.", ("--optim paged_adamw_8bit",))
+
+
 def _bytes_of_training(view: View, cards: int) -> float:
     """Bytes a parameter on each card: weights, gradients and states, as far as ZeRO or FSDP shard them."""
     level = {"zero1": 1, "zero2": 2, "zero3": 3, "fsdp": 3}.get(way_of_sharding(view), 0)
-    states = 0.0 if view.facts.setting("offload_optimizer") or view.facts.setting("offload") else 12.0
-    held = (2.0, 2.0, states)
+    weights, gradients, states = _TRAINED
+    if view.facts.setting("offload_optimizer") or view.facts.setting("offload"):
+        states = 0.0
+    held = (weights, gradients, states)
     sharded = (level >= 3, level >= 2, level >= 1)
     return sum(size / cards if split else size for size, split in zip(held, sharded, strict=True))
 

@@ -136,7 +136,7 @@ def find_unexplained(
             if beside is None and all(f.id == APART for f in about):
                 yield from _beside(view, error, about[0].id)
             else:
-                yield from filter(None, [beside or told_finding(view, error)])
+                yield from filter(None, [beside or _unquoted(told_finding(view, error), findings)])
         error = None
     if error is not None:
         asked = error.kind == "logged" and ASKED in view.facts.notes  # what a question quotes in passing
@@ -299,9 +299,16 @@ def _beside(view: View, error: ErrorSeen, but: str) -> Iterator[Finding]:
     read = companions_finding(view, error) or (None if but in _READ else _read(view, error))
     read = read or beside_place(view, error)
     if read is not None and read.id != but:
-        yield replace(read, prior=_BESIDE)
+        yield replace(read, prior=_BESIDE, follows=(but,))
     if but not in _READ and but != TOLD and (told := told_finding(view, error)):
-        yield told
+        yield replace(told, follows=(but,))
+
+
+def _unquoted(told: Finding | None, findings: Sequence[Finding]) -> Finding | None:
+    """Return what a text tells of a cause, unless that is the very line that a finding explains."""
+    quoted = [evidence.value for one in findings for evidence in one.evidence]
+    own = [one.value for one in told.evidence[1:]] if told else []
+    return None if own and all(any(words in line for line in quoted) for words in own) else told
 
 
 def _read(view: View, error: ErrorSeen) -> Finding | None:

@@ -22,6 +22,8 @@ class ExtensionRow(Row):
     """The command that builds or installs it anew; empty for one that has ended and is built no more."""
     owner: Package | None = None
     """The package that it is made for, whose releases name it and their torch."""
+    optional_for: tuple[Package, ...] = ()
+    """Packages that import it wherever it is installed, and go on without it where it is not."""
 
 
 @fact
