@@ -35,7 +35,7 @@ def told(case: Case, course: Course) -> Plan:
         moves=moves,
         commands=(*_commands(case, course), *_shell(case)),
         settings=case.settings,
-        host=tuple(dict.fromkeys(filter(None, map(_host_words, unsolved)))),
+        host=tuple(dict.fromkeys(filter(None, map(_host_words, [*_helped(case), *unsolved])))),
         unsolved=tuple(dict.fromkeys(finding.id for finding in unsolved)),
         by_hand=case.by_hand,
         notes=(*_brought(case, course), *doubts),
@@ -63,6 +63,11 @@ def _unsolved(case: Case, course: Course) -> Iterator[Finding]:
         accounted = follows or (bool(finding.explains) and set(finding.explains) <= answered)
         if identity(finding) in standing or not (identity(finding) in met or accounted):
             yield finding
+
+
+def _helped(case: Case) -> Iterator[Finding]:
+    """Yield the findings whose best way takes more than an installer: whoever looks after the machine, too."""
+    yield from (wish.finding for wish in case.wishes if wish.packages and wish.ways[0].administrators)
 
 
 def _moves(case: Case, course: Course) -> Iterator[Move]:
@@ -103,6 +108,8 @@ def _options(case: Case, course: Course) -> list[str]:
 def _doubts(case: Case, course: Course) -> Iterator[str]:
     for name in course.open_:
         yield f"the releases of {name} are not known here: the installer chooses one"
+    for name in course.again:
+        yield f"only the next run shows whether {name} works once it is installed again"
     installations = Installations(case.facts, case.matrix, case.view.complete)
     for name, version in course.versions.items():
         if "+" not in version and (why := installations.barred({name: f"=={version}"})):

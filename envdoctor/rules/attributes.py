@@ -67,7 +67,7 @@ def _finding(view: View, row: tables.AttributeRow, symptom: Symptom) -> Finding:
         id="ATTRIBUTE-MISSING",
         severity=Severity.ERROR,
         summary=f"{attribute}: {where if library else row.hint}",
-        cause=f"The attribute {attribute} came or went with a release. {row.hint}".strip(),
+        cause=f"The attribute {attribute} came or went with a release.",
         evidence=(*shown, Evidence(symptom.id, symptom.text, symptom.source)),
         remedies=tuple(_remedies(view, row)),
         certainty=Certainty.LIKELY
