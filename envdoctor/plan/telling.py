@@ -66,7 +66,7 @@ def _unsolved(case: Case, course: Course) -> Iterator[Finding]:
 
 
 def _helped(case: Case) -> Iterator[Finding]:
-    """Yield the findings whose best way takes more than an installer: whoever looks after the machine, too."""
+    """Yield the findings whose best way takes whoever looks after the machine beside an installer."""
     yield from (wish.finding for wish in case.wishes if wish.packages and wish.ways[0].administrators)
 
 

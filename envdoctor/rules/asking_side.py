@@ -26,8 +26,9 @@ from envdoctor.rules.calendar import (
     package_facts,
     required_by,
     told_release,
+    users_of,
 )
-from envdoctor.rules.generations import asking_package, users_of
+from envdoctor.rules.generations import asking_package
 from envdoctor.rules.interface_lookup import Missing, record_of, specifier_for
 from envdoctor.rules.pairs import pair_remedies
 from envdoctor.rules.ranges import parse_version, version_satisfies

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from packaging.version import Version
 
 from envdoctor.errors import Unavailable
-from envdoctor.matrix.snapshot import Package, load_snapshot
+from envdoctor.matrix.interface_records import recorded_libraries
+from envdoctor.matrix.snapshot import STACK, Package, load_snapshot
 from envdoctor.rules.view import View
 
 
@@ -90,6 +91,25 @@ def required_by(view: View, library: str) -> set[str]:
     package = package_facts(view, library)
     row = package.row_of(len(package.versions) - 1) if package else -1
     return {one.name for one in package.requirements(row)} if package and row >= 0 else set()
+
+
+def users_of(view: View, owner: str) -> list[str]:
+    """Return what is listed, known and requires the owner, maybe in an extra: what is older first.
+
+    Where no traceback tells who asks it is one of these, as a rule; of torch all of them would be.
+    """
+    days, known = {}, {*STACK, *recorded_libraries(view.matrix.folder)}
+    for name in view.facts.environment.distributions.keys() & known if owner != "torch" else ():
+        package, version = package_facts(view, name), view.version(name)
+        place = place_of(package, version.base_version) if package and version else None
+        row = package.row_of(place) if package and place is not None else -1
+        if package is None or place is None or row < 0 or name == owner:
+            continue
+        asked = (one.name for extra in ("", *package.extras(row)) for one in package.requirements(row, extra))
+        if owner in asked:
+            days[name] = package.days[place]
+    own = day_here(view, owner)
+    return sorted(days, key=lambda name: (own is not None and days[name] > own, -days[name], name))
 
 
 def askers_before(view: View, asker: str, library: str, version: str) -> dict[str, str]:

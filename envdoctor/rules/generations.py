@@ -24,14 +24,13 @@ from envdoctor.rules.asked import Lack, Wanted, wanted_of
 from envdoctor.rules.base import Rule, Skip
 from envdoctor.rules.calendar import (
     askers_after,
-    day_here,
     day_of,
     newest_on,
     package_facts,
-    place_of,
     required_by,
     told_day,
     told_release,
+    users_of,
 )
 from envdoctor.rules.import_chains import module_of
 from envdoctor.rules.interface_lookup import (
@@ -74,6 +73,8 @@ def _has_it(view: View, wanted: Wanted) -> bool:
 
 def _finding(view: View, wanted: Wanted) -> Finding | None:
     owner, asker = _owner(view, wanted), asking_package(view, wanted.asker)
+    if owner == asker and wanted.lack is Lack.MEMBER and _never(view, wanted, owner):
+        return None  # its own object, of its own release: one that was not set up, or was reset
     asker = "" if asker == owner else asker
     users = [] if asker or wanted.asker else users_of(view, owner)
     what = _what(wanted)
@@ -129,25 +130,6 @@ def _as_told(view: View, other: Missing | None) -> Iterator[Remedy]:
             (*commands("python -m pip show {}", other.library), *install_commands(pins)),
             pins,
         )
-
-
-def users_of(view: View, owner: str) -> list[str]:
-    """Return what is listed, known and requires the owner, maybe in an extra: what is older first.
-
-    Where no traceback tells who asks it is one of these, as a rule; of torch all of them would be.
-    """
-    days, known = {}, {*STACK, *recorded_libraries(view.matrix.folder)}
-    for name in view.facts.environment.distributions.keys() & known if owner != "torch" else ():
-        package, version = package_facts(view, name), view.version(name)
-        place = place_of(package, version.base_version) if package and version else None
-        row = package.row_of(place) if package and place is not None else -1
-        if package is None or place is None or row < 0 or name == owner:
-            continue
-        asked = (one.name for extra in ("", *package.extras(row)) for one in package.requirements(row, extra))
-        if owner in asked:
-            days[name] = package.days[place]
-    own = day_here(view, owner)
-    return sorted(days, key=lambda name: (own is not None and days[name] > own, -days[name], name))
 
 
 def _never(view: View, wanted: Wanted, owner: str) -> str:
@@ -216,11 +198,13 @@ def _owner(view: View, wanted: Wanted) -> str:
         if not meant and (wanted.lack is Lack.POSITION or owner == wanted.owner):
             # whose class or function of that very name it is, not who has one that it is called after
             alone = wanted.lack is Lack.KEYWORD and len(having) == 1 and having[0] in STACK
-            of_all = alone or wanted.lack is Lack.POSITION
+            of_all = alone or wanted.lack in (Lack.POSITION, Lack.MEMBER)
             meant = [n for n in exporting if of_all or view.facts.distribution(n)]
         private = wanted.owner.startswith("_") and owner != wanted.owner
         if len(meant) == 1 and (not private or view.facts.distribution(meant[0])):
             return meant[0]  # what a class's name ends in may be a base of any library
+        if exporting and wanted.lack is Lack.MEMBER:
+            return ""  # who has a class of that very name; what it is called after, others may have
     words = wanted.owner.rpartition(".")[2].lower().split("_")
     return next((name for name in STACK if name in words), "")
 
@@ -361,6 +345,13 @@ def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Re
             f" the project's copy of {owner} (pip install -e . in its repository, in an environment of"
             " its own)."
         )
+    if wanted.lack is Lack.MEMBER and not asker and _never(view, wanted, owner):
+        yield Remedy(
+            f"See how the {wanted.owner} was made: code that asks for {wanted.name} means an object of"
+            " another class (a wrapper of another library's, or a model's own code, which"
+            " trust_remote_code=True loads)."
+        )
+        return
     if owner and asker:
         yield from (one for one in of_one_time(view, owner, asker) if _has_module(view, wanted, one, owner))
         yield from after_it(view, owner, asker)

@@ -12,6 +12,7 @@ from envdoctor import lazy_re as re
 from envdoctor.commands import commands, pip_install
 from envdoctor.facts import ErrorSeen
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
+from envdoctor.matrix.interface_records import libraries_with
 from envdoctor.rules.build_libraries import exporting
 from envdoctor.rules.calendar import has_newer, is_recorded, package_facts
 from envdoctor.rules.foreign import foreign_backend
@@ -311,6 +312,9 @@ def _member(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told | No
         return None
     subject = module or owner
     lacks = f"{subject} has no {what} here" if "member" in told else f"a {subject} {what} here"
+    asking = asking_package(view, error.frames[-1]) if error.frames else ""
+    if asking and not module and asking in libraries_with(view.matrix.folder, owner):
+        return _own_member(lacks, asking, owner, what)
     return _Told(
         lacks,
         f"The code that asks was written for another release of what has {subject}: names and members come"
@@ -319,6 +323,20 @@ def _member(view: View, error: ErrorSeen, told: Mapping[str, str]) -> _Told | No
             Remedy(
                 f"Bring the code that asks and the library that has {subject} to releases of one time:"
                 " upgrade the older of the two, or downgrade the younger one (below its last major release)."
+            ),
+        ),
+    )
+
+
+def _own_member(lacks: str, package: str, owner: str, what: str) -> _Told:
+    return _Told(
+        f"{lacks}, as {package}'s own code finds",
+        f"{owner} is of {package} itself: the object was not set up, was reset since, or is of a second copy"
+        f" of {package}; mostly by a caller that was written for another release of {package}.",
+        (
+            Remedy(
+                f"Bring {package} and what calls it (the frames above) to releases of one time: upgrade the"
+                " older of the two, or downgrade the younger one."
             ),
         ),
     )

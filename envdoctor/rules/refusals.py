@@ -12,8 +12,7 @@ from envdoctor.facts import Symptom
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix import tables
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.calendar import package_facts, told_release
-from envdoctor.rules.generations import users_of
+from envdoctor.rules.calendar import package_facts, told_release, users_of
 from envdoctor.rules.interface_lookup import distribution_of
 from envdoctor.rules.ranges import parse_specifier, parse_version, specifier_in, version_satisfies
 from envdoctor.rules.standard_modules import is_standard
