@@ -10,6 +10,7 @@ RULES: tuple[Listed, ...] = (
     *family("arch", "TORCH-ARCH EXTENSION-NO-KERNEL TORCH-CPU-BUILD TORCH-WINDOWS-CPU"),
     *family("architectures", "MODEL-UNKNOWN", of="symptoms"),
     *family("arguments", "ARGUMENT-UNKNOWN", of="symptoms"),
+    *family("asked_torch", "TORCH-ASKED-UNFIT"),
     *family("attributes", "ATTRIBUTE-MISSING", of="symptoms"),
     *family("pairs", "VLLM-TORCH XFORMERS-TORCH TORCHVISION-TORCH TORCHAUDIO-TORCH TORCHAO-TORCH"),
     *family("pairs", "TORCHTEXT-TORCH TORCHCODEC-TORCH"),
