@@ -2,7 +2,7 @@
 
     python -m envdoctor.harvest.interface_reader [LIBRARY]... [--without LIBRARY==RELEASE]...
 
-writes `matrices/releases/interfaces/<library>.tables.xz`. What was read of a release is kept in the user's
+writes `matrices/releases/interfaces/<library>.tables`. What was read of a release is kept in the user's
 cache, so that an interrupted run goes on where it stopped; the same releases give the same bytes. A library
 of which a release cannot be read keeps its former record (exit code 3) unless `--without` leaves it out.
 """
@@ -55,9 +55,9 @@ from envdoctor.matrix.interface_records import (
     import_key,
     load_record,
     pack_owners,
-    pack_record,
     recorded_libraries,
 )
+from envdoctor.matrix.late_tables import pack_tables
 from envdoctor.matrix.snapshot import STACK
 from envdoctor.python_source import parse_python
 
@@ -337,7 +337,7 @@ def main(arguments: Sequence[str]) -> None:
             unread += reader.unread
             if not reader.unread:
                 record = {"library": library.name, "root": library.root, **encode(found, library.root)}
-                replace_file(folder / f"{library.record}{SUFFIX}", pack_record(record))
+                replace_file(folder / f"{library.record}{SUFFIX}", pack_tables(record))
                 sys.stderr.write(f"{library.record}: {len(found)} releases\n")
     write_index(Path(find_folder()))
     refuse(unread, "what is recorded of their libraries")

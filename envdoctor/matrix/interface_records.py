@@ -10,17 +10,16 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cache
-from typing import Any
 
 from packaging.version import Version
 
 from envdoctor.fact_files import Folder, read_file
 from envdoctor.matrix.interface_ranges import places_of, spans_of
-from envdoctor.matrix.late_tables import PLAIN, pack_tables, read_head, read_tables
+from envdoctor.matrix.late_tables import PLAIN, read_head, read_tables
 from envdoctor.values import dataclass
 
 FOLDER = "interfaces"
-SUFFIX = ".tables.xz"
+SUFFIX = ".tables"
 INDEX, ARGUMENTS, IMPORTS = "owners.bin", "arguments.bin", "imports.bin"
 PART, MODELS = "+", "models"
 """Between a library's name and the part of it that a record of its own tells of; of its models' classes."""
@@ -97,34 +96,25 @@ def ancestors(bases: Mapping[str, Iterable[str]], name: str) -> list[str]:
     return found[1:]
 
 
-def pack_record(record: Mapping[str, Any]) -> bytes:
-    """Return a record's bytes: the same for the same record."""
-    import lzma
-
-    return lzma.compress(pack_tables(record), preset=9 | lzma.PRESET_EXTREME)
-
-
 @cache
 def load_record(folder: Folder, library: str) -> Record | None:
     """Return what is recorded of a library in a matrix folder, or None."""
-    import lzma
-
     try:
-        data = read_file(os.path.join(folder, "releases", FOLDER, f"{library}{SUFFIX}"))
-        return Record(**read_tables(lzma.decompress(data)))
-    except (OSError, ValueError, TypeError, lzma.LZMAError):
+        return Record(**read_tables(_read(folder, library)))
+    except (OSError, ValueError, TypeError):
         return None
 
 
 def recorded_versions(folder: Folder, library: str) -> tuple[str, ...]:
     """Return the releases of which a library's record tells, without reading what it tells of them."""
-    import lzma
-
     try:
-        data = lzma.decompress(read_file(os.path.join(folder, "releases", FOLDER, f"{library}{SUFFIX}")))
-        return tuple(read_head(data)[0][PLAIN]["versions"])
-    except (OSError, ValueError, lzma.LZMAError):
+        return tuple(read_head(_read(folder, library))[0][PLAIN]["versions"])
+    except (OSError, ValueError):
         return ()
+
+
+def _read(folder: Folder, library: str) -> bytes:
+    return read_file(os.path.join(folder, "releases", FOLDER, f"{library}{SUFFIX}"))
 
 
 @cache

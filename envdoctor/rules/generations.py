@@ -273,8 +273,9 @@ def _names_of(owner: str) -> Iterator[str]:
 
 def _may_have(view: View, library: str, name: str) -> bool:
     """False where the installed release is recorded to have no class or function of that name."""
-    record, version = load_record(view.matrix.folder, library), view.version(library)
-    spans = holding(record.names, name).values() if record and version else ()
+    version = view.version(library)
+    record = load_record(view.matrix.folder, library) if version else None
+    spans = holding(record.names, name).values() if record else ()
     return not (record and version and spans) or any(record.has(one, version) for one in spans)
 
 

@@ -160,7 +160,7 @@ def write_records(index: FakeIndex, folder: Path, writer: str, *arguments: str) 
     ("writer", "library", "record"),
     [
         ("atlas", "packaging", "atlas.bin"),
-        ("interface_reader", "seqeval", "interfaces/seqeval.tables.xz"),
+        ("interface_reader", "seqeval", "interfaces/seqeval.tables"),
     ],
 )
 def test_without_a_release_that_cannot_be_read_nothing_is_written(

@@ -11,7 +11,8 @@ from envdoctor.harvest.interface_reader import chosen_releases, digest_of, narro
 from envdoctor.harvest.interface_sources import Library, Step
 from envdoctor.harvest.interface_tables import encode, inheriting
 from envdoctor.harvest.interfaces import Interface, scan_interface
-from envdoctor.matrix.interface_records import Record, pack_owners, pack_record
+from envdoctor.matrix.interface_records import Record, pack_owners
+from envdoctor.matrix.late_tables import pack_tables
 
 OLD = {
     "gizmo/__init__.py": b"from .core import *\nfrom .core import _hidden\nVERSION = '1'\n",
@@ -270,7 +271,7 @@ def test_what_all_releases_share_is_left_out() -> None:
 
 def test_the_same_releases_give_the_same_bytes() -> None:
     def once() -> bytes:
-        return pack_record(encode({"1.0": scanned(OLD), "2.0": scanned(NEW)}))
+        return pack_tables(encode({"1.0": scanned(OLD), "2.0": scanned(NEW)}))
 
     assert once() == once()
     assert pack_owners({"b": ["x", "y"], "a": ["x"]}) == pack_owners({"a": ["x"], "b": ["y", "x"]})

@@ -21,7 +21,8 @@ from envdoctor.harvest.store import PackageStore
 from envdoctor.harvest.update import Updater
 from envdoctor.harvest.verify import compare_facts, wheels_of_rows
 from envdoctor.matrix import load
-from envdoctor.matrix.interface_records import load_record, pack_record
+from envdoctor.matrix.interface_records import load_record
+from envdoctor.matrix.late_tables import pack_tables
 from envdoctor.matrix.load import Matrix, load_matrix
 from envdoctor.matrix.snapshot import load_snapshot
 from envdoctor.matrix.status import matrix_status
@@ -264,8 +265,8 @@ def test_a_sample_of_what_was_read_of_releases_is_read_again(
         **encode(dict(zip(("1.0", "2.0"), told, strict=True)), "seqeval"),
     }
     (matrix_folder / "releases" / "interfaces").mkdir()
-    path = matrix_folder / "releases" / "interfaces" / "seqeval.tables.xz"
-    path.write_bytes(pack_record(record | {"versions": ["1.0"]}))
+    path = matrix_folder / "releases" / "interfaces" / "seqeval.tables"
+    path.write_bytes(pack_tables(record | {"versions": ["1.0"]}))
     load_record.cache_clear()
     exit_code, found = verify(capsys)
     assert (exit_code == 0) is holds
