@@ -28,11 +28,15 @@ ERRORS = 64
 """Errors kept of one paste: the last ones decide."""
 
 _FRAME = re.compile(r'^\s*File "?([^"\n]{1,400}?)"?, line (\d{1,7})(?:, in(?: ([^\n]{1,200}))?)?$')
-_BOXED_FRAME = re.compile(r"^[^\w/~.\\]{0,6}(\S[^:|\n]{0,300}\.py):(\d{1,7}) in ([\w<>.]{1,120})")
+_TORN_FRAME = re.compile(r'^\s*([^"\n]{1,400}\.py)", line (\d{1,7}), in ([\w<>.]{1,120})$')
+"""A frame whose head an excerpt left out, with part of its path."""
+_BOXED_FRAME = re.compile(r"^[^\w/~.\\]{0,6}(\S[^:|\n]{0,300}\.py):(\d{1,7})[,:]? in ([\w<>.]{1,120})")
 _CELL_FRAME = re.compile(
     r"^\s*File \[?([^\s():,]{1,400}(?:\.py|>)):(\d{1,7})(?:\]?\)?,? in ([\w<>.]{1,120})|$)|"
     r"^\s*([^\s(),]{1,400}\.py) in ([\w<>.]{1,120})(?:\(|$)"
 )
+_OPENS = ("-packages", ".py in ", '.py", line ')
+"""One of these stands in a frame that opens a traceback without a head."""
 _HALF_FRAME = re.compile(r'^\s*File "([^"\n]{1,400}\.py)",?$')
 """A frame of which a cut text has no line any more."""
 _PYTHONS = re.compile(r"[/\\]python3?\.?\d{0,2}[/\\](?!site-packages|dist-packages)|^<frozen |^<string>")
@@ -201,7 +205,7 @@ def _raised(lines: Sequence[str]) -> Iterator[_Raised]:
             raised = _traceback(lines, index, line[:start].removesuffix(" ").removesuffix(" "), index)
         elif line.startswith(_EDITOR):
             raised = _in_editor(lines, index)
-        elif ("-packages" in line or ".py in " in line) and _frame(_bare(line, "")):
+        elif any(mark in line for mark in _OPENS) and _frame(_bare(line, "")):
             raised = _traceback(lines, index, "", index)
         elif ": " in line and (match := _LOOSE.search(line) or _qualified(line)):
             raised = _loose(lines, index, match)
@@ -301,12 +305,14 @@ def _quoted(line: str) -> str:
 def _frame(line: str) -> Frame | None:
     if match := _FRAME.match(line):
         return Frame(match[1].replace("**", ""), int(match[2]), "".join((match[3] or "").split()[:1]))
+    if '.py", line ' in line and (match := _TORN_FRAME.match(line)):
+        return Frame(match[1], int(match[2]), match[3])
     if match := _HALF_FRAME.match(line):
         return Frame(match[1], 0, "")
-    if ".py:" in line and (match := _BOXED_FRAME.match(line)):
-        return Frame(match[1].strip(), int(match[2]), match[3])
     if (".py" in line or "File <" in line) and (match := _CELL_FRAME.match(line)):
         return Frame(match[1] or match[4], int(match[2] or 0), match[3] or match[5] or "<module>")
+    if ".py:" in line and (match := _BOXED_FRAME.match(line)):
+        return Frame(match[1].strip(), int(match[2]), match[3])
     return None
 
 

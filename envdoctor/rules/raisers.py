@@ -177,7 +177,7 @@ def _in_checkout(view: View, error: ErrorSeen) -> tuple[str, str] | None:
     frame = next((one for one in reversed(error.frames) if not _OF_PYTHON.search(one.file)), None)
     if frame is None:
         return None
-    *folders, file = frame.file.replace("\\", "/").split("/")
+    *folders, file = (part for part in frame.file.replace("\\", "/").split("/") if part != "src")
     for above, folder in reversed(list(pairwise(folders))):
         name = distribution_of(view.matrix, folder)
         own = above.lower() == folder.lower() or _is_repository(above, folder, view, name)

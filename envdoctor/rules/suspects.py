@@ -47,6 +47,8 @@ _MISFITS = frozenset(
     ]
 )
 """What Python raises where code and what it calls do not suit one another, not of what a user set."""
+_ANSWERS = ("__getattr__", "__getattribute__")
+"""They raise for what is asked of them: who asks has failed."""
 _MARK = re.compile(r"has no attribute '(\w{2,80})'")
 
 
@@ -106,7 +108,9 @@ def _marked(view: View, error: ErrorSeen) -> _Calls | None:
 
 
 def _is_passed(frame: Frame) -> bool:
-    """True for a frame of Python's own library, and one that hands on what it was given."""
+    """True for a frame of Python's own library, one that hands on what it was given, or says it has not."""
+    if frame.function in _ANSWERS:
+        return True
     if "site-packages" in frame.file or "dist-packages" in frame.file:
         return bool(PASSES_ON.search(frame.code))
     return bool(_PYTHONS.search(frame.file))

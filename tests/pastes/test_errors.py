@@ -148,6 +148,9 @@ def test_a_traceback_without_head_or_end_is_still_an_error(read: Read) -> None:
         "{} in train(self)",
         "{} in <module>",
         "│ {}:300 in train  │",
+        "{}:300, in Trainer.train(self, model)",
+        "{}:300: in train",
+        '{}", line 300, in train',
     ],
 )
 def test_a_frame_of_a_notebook_is_read_without_a_head(read: Read, line: str) -> None:

@@ -48,6 +48,15 @@ def test_what_a_user_s_own_code_raises_suspects_no_library() -> None:
     assert not {"RELEASES-APART", "RELEASE-SUSPECTED"} & judged(text).keys()
 
 
+def test_a_library_that_answers_for_what_an_object_lacks_has_not_failed() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "run.py", line 5, in go\n    self.layer.gizmo\n'
+        '  File "/opt/lib/python3.11/site-packages/torch/nn/modules/module.py", line 9, in __getattr__\n'
+        "    raise AttributeError(\nAttributeError: 'Layer' object has no attribute 'gizmo'\n"
+    )
+    assert not {"RELEASES-APART", "RELEASE-SUSPECTED"} & judged(text).keys()
+
+
 def test_a_name_that_only_some_releases_have_dates_the_error() -> None:
     found = judged("# [Bug] ALL_PARALLEL_STYLES TypeError: argument of type 'NoneType' is not iterable\n")
     suspected = found["RELEASE-SUSPECTED"]
