@@ -10,7 +10,7 @@ from envdoctor.facts import Symptom
 from envdoctor.facts.names import normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.rules.base import Rule, Skip
-from envdoctor.rules.calendar import package_facts
+from envdoctor.rules.calendar import package_facts, place_of
 from envdoctor.rules.ranges import parse_version, specifier_in
 from envdoctor.rules.view import View, captured, symptoms
 from envdoctor.specifiers import SpecifierSet
@@ -120,7 +120,10 @@ def _finding(view: View, name: str, wishes: Sequence[Symptom]) -> Finding:
         + (f" uv locks for all at once, and this part has no solution: {split}." if split else "")
         + (f" Locked together: {', '.join(parts)}." if len(parts) > 1 else ""),
         evidence=tuple(Evidence(s.id, s.text, s.source) for s in wishes[:SHOWN]),
-        remedies=(*for_uv, *_remedies(name, wishes, locked=bool(split or parts or _of_project(wishes)))),
+        remedies=(
+            *for_uv,
+            *_remedies(view, name, wishes, locked=bool(split or parts or _of_project(wishes))),
+        ),
         certainty=Certainty.LIKELY,
         sources=(SOURCE, UV_SOURCE) if for_uv else (SOURCE,),
         explains=tuple(dict.fromkeys([*(s.id for s in wishes), "SYM-PIP-CONFLICT"])),
@@ -175,9 +178,45 @@ def _of_project(wishes: Iterable[Symptom]) -> bool:
     return any(_who(s) in ("your project", "your workspace") for s in wishes)
 
 
-def _remedies(name: str, wishes: Sequence[Symptom], locked: bool) -> Iterator[Remedy]:
-    """Yield whose wish to give way to; where a project is `locked`, its own files change."""
+def _moved(view: View, name: str, asking: Mapping[str, str]) -> list[Remedy]:
+    """Return what takes one of those who ask to its nearest release that all others' wishes admit."""
+    found = []
+    for who in asking:
+        others = [SpecifierSet(spec, prereleases=True) for one, spec in asking.items() if one != who]
+        package, version = _told(who)[0], _nearest(view, who, name, others)
+        if others and version:
+            pins = {normalise(package): f"=={version[1]}"}
+            text = f"Take {package} {version[1]}, the nearest release whose {name} suits the others, too."
+            found.append((version[0], Remedy(text, install_commands(pins), pins)))
+    return [remedy for _, remedy in sorted(found, key=lambda one: one[0])]
+
+
+def _nearest(view: View, who: str, name: str, others: Sequence[SpecifierSet]) -> tuple[int, str] | None:
+    """Return the nearest release that goes with what others want, after the days that lie between."""
+    package, wanted = package_facts(view, normalise(_told(who)[0])), package_facts(view, name)
+    if package is None or wanted is None or not wanted.crawled:
+        return None
+    suiting = sum(
+        1 << place
+        for place, version in enumerate(wanted.versions)
+        if wanted.finals >> place & 1 and all(told.contains(version) for told in others)
+    )
+    here = place_of(package, _told(who)[-1])
+    day = package.days[-1 if here is None else here]
+    found = [
+        (abs(package.days[place] - day), version)
+        for place, version in enumerate(package.versions)
+        if package.finals >> place & 1 and place != here and (row := package.row_of(place)) >= 0
+        if all(wanted.spec_mask(one.spec) & suiting for one in package.requirements(row) if one.name == name)
+    ]
+    return min(found, key=lambda one: one[0], default=None)
+
+
+def _remedies(view: View, name: str, wishes: Sequence[Symptom], locked: bool) -> Iterator[Remedy]:
+    """Yield who moves, and whose wish to give way to; where a project is `locked`, its own files change."""
     asking = {_who(s): _specifier(s) for s in wishes if "who" in s.captured}
+    if not locked:
+        yield from _moved(view, name, asking)
     for who, specifier in [*asking.items()][:SHOWN]:
         pins = {name: specifier}
         text = f"Give way to {who}: {name}{specifier}."

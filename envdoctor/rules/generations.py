@@ -41,6 +41,7 @@ from envdoctor.rules.interface_lookup import (
     specifier_for,
     spelt_as,
 )
+from envdoctor.rules.modules import is_root_in_folder
 from envdoctor.rules.standard_modules import is_standard
 from envdoctor.rules.view import View
 
@@ -77,7 +78,7 @@ def _finding(view: View, wanted: Wanted) -> Finding | None:
         return None  # its own object, of its own release: one that was not set up, or was reset
     asker = "" if asker == owner else asker
     users = [] if asker or wanted.asker else users_of(view, owner)
-    what = _what(wanted)
+    what = _what(view, wanted)
     if is_standard(view, wanted.module):
         return None  # which Python has the name, or whose file hides the module, is told elsewhere
     if not what or not (owner or (asker and (wanted.lack is not Lack.MEMBER or _is_of_stack(wanted, asker)))):
@@ -163,12 +164,13 @@ def _is_of_stack(wanted: Wanted, asker: str) -> bool:
     return named and asker in STACK and not hasattr(builtins, wanted.owner)
 
 
-def _what(wanted: Wanted) -> str:
+def _what(view: View, wanted: Wanted) -> str:
     match wanted.lack:
         case Lack.NAME:
             return f"has no {wanted.name} in {wanted.module}"
         case Lack.MODULE:
-            return f"has no module {wanted.module}" if "." in wanted.module else ""
+            whole = "." in wanted.module and not is_root_in_folder(view, wanted.module)
+            return f"has no module {wanted.module}" if whole else ""
         case Lack.MEMBER:
             return f"has no {wanted.name} in {wanted.owner}"
         case Lack.KEYWORD:
@@ -352,6 +354,7 @@ def _remedies(view: View, wanted: Wanted, owner: str, asker: str) -> Iterator[Re
             " another class (a wrapper of another library's, or a model's own code, which"
             " trust_remote_code=True loads)."
         )
+        yield from _before_major(view, owner)
         return
     if owner and asker:
         yield from (one for one in of_one_time(view, owner, asker) if _has_module(view, wanted, one, owner))

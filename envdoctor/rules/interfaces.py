@@ -386,9 +386,13 @@ def _whole(view: View, missing: Missing) -> Iterator[Remedy]:
         "of two versions (a checkout: pull, and build it again).",
         commands("python -m pip install --force-reinstall --no-deps {}", library),
     )
-    package = package_facts(view, library)
-    if version is not None and package and version < Version(package.versions[-1]):
-        pins = {library: f">{version.public}"}
+    package, record = package_facts(view, library), missing.record
+    if version is None or package is None or version >= Version(package.versions[-1]):
+        return
+    later = [list(span) for span in missing.spans if span[0] > record.place(version)]
+    if later or not missing.spans:
+        since = specifier_of(list(record.versions), later) if later else f">{version.public}"
+        pins = {library: since}
         yield Remedy(f"Or take a newer {library}.", install_commands(pins), pins)
 
 

@@ -32,7 +32,20 @@ def check_missing_modules(view: View) -> Iterable[Finding]:
 def _is_top_level(view: View, symptom: Symptom) -> bool:
     module = symptom.captured.get("module", "")
     named = module.isascii() and module.isidentifier()
-    return named and (module == "distutils" or not is_standard(view, module))
+    if not named:
+        return is_root_in_folder(view, module)
+    return module == "distutils" or not is_standard(view, module)
+
+
+def is_root_in_folder(view: View, module: str) -> bool:
+    """True for the root of a distribution in a folder that many share: `google.protobuf`."""
+    shared = "." in module and is_shared(view, module.partition(".")[0])
+    return shared and any(row.module == module for row in view.matrix.rows(tables.ImportNameRow))
+
+
+def is_shared(view: View, folder: str) -> bool:
+    """True for a folder of the import path that many distributions put their modules into."""
+    return any(folder in row.names for row in view.matrix.rows(tables.SharedFolderRow))
 
 
 def find_distribution(view: View, module: str) -> tuple[str, tables.ImportNameRow | None]:
@@ -68,7 +81,8 @@ def _finding(view: View, module: str, symptom: Symptom) -> Finding:
     if alone:
         whose += "; its wheels are for Linux alone (Windows and macOS are not supported by it)"
     elsewhere = (
-        f"{name} {installed} is listed, so the failing process runs another interpreter or a broken install."
+        f"{name} {installed} is listed, so the failing process runs another interpreter or a broken install"
+        + (", or another copy of the folder hides it." if "." in module else ".")
         if installed
         else f"An installer was asked for {name} all the same: it belongs to another Python (the system's"
         " pip3, another environment) than the one that runs, or it failed."
