@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from envdoctor import lazy_re as re
 from envdoctor.commands import commands, install_commands, is_inert
 from envdoctor.facts import Symptom
-from envdoctor.facts.names import normalise
+from envdoctor.facts.names import NOT_PACKAGES, normalise
 from envdoctor.findings import Certainty, Evidence, Finding, Remedy, Severity
 from envdoctor.matrix.tables.conditions import ConditionRow, RowRemedy
 from envdoctor.patterns import glob_matches
@@ -96,6 +96,15 @@ def _blames_a_stranger(view: View, answers: Mapping[str, Answer]) -> bool:
     )
 
 
+def _speaks_of_the_unseen(view: View, row: ConditionRow, answers: Mapping[str, Answer]) -> bool:
+    """True where words alone blame packages that the report neither tells nor names: another may use them."""
+    if any(answer.holds for key, answer in answers.items() if not key.startswith("sym.")):
+        return False
+    told = {*answers, *(name for remedy in row.remedies for name in remedy.pins)} - NOT_PACKAGES
+    packages = [name for name in told if is_distribution(name) and "{" not in name]
+    return bool(packages) and not any(view.facts.distribution(p) or view.names(p) for p in packages)
+
+
 def _explains(row: ConditionRow, symptom: Symptom) -> bool:
     named = any(glob_matches(symptom.id, pattern) for pattern in row.symptoms)
     return named and all(
@@ -112,6 +121,8 @@ def _finding(
     tried = met if seen else []
     strange = verdict is None and _blames_a_stranger(view, answers)
     certainty = Certainty.UNCERTAIN if strange else _certainty(row, answers, verdict, seen)
+    if certainty is Certainty.CERTAIN and _speaks_of_the_unseen(view, row, answers):
+        certainty = Certainty.LIKELY
     return Finding(
         id=row.id,
         severity=Severity(row.severity if seen else row.unseen or row.severity),
