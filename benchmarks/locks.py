@@ -3,7 +3,9 @@
 FOLDER holds a folder for each lock: the lock, and beside it the pyproject.toml (those of a workspace's
 members as well) or Pipfile of its project. Both readings are of the packages on Linux (x86_64), with the
 project's own requirements, for the Python that our reader names; a difference is printed. `uv` runs the
-tools, each in an environment that it keeps. Local projects are left out of both readings.
+tools, each in an environment that it keeps. Local projects are left out of both readings. poetry's export
+takes what another group makes no longer optional, and drops what an extra of an extra asks for: where it
+reads otherwise, what poetry would install is asked.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import argparse
 import collections
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -41,6 +44,11 @@ EXPORTS = {
     "pdm.lock": ("uvx", "--python", "3.11", "pdm", "export", "--prod", "--without-hashes", "--no-extras"),
     "Pipfile.lock": ("uvx", "--python", "3.11", "pipenv", "requirements"),
 }  # fmt: skip
+INSTALLS = ("poetry", "install", "--dry-run", "--no-root", "--no-interaction", "--no-ansi", "--only", "main")
+INSTALLED = re.compile(
+    r"^ *- (?:Installing|Updating|Downgrading) (\S+) \((?:\S+ -> )?([^ )]+)[^)]*\)(?!.*: Not required)",
+    re.MULTILINE,
+)
 WITH = ("uv", "run", "--no-project", "--python", "3.11", "--with")
 PIXI = """
 import json, rattler, sys
@@ -106,11 +114,18 @@ def theirs(path: Path, minor: int) -> Reading:
     return gathered(asked(output(EXPORTS[kind], path.parent), minor))
 
 
+def installed_by_poetry(folder: Path, minor: int) -> Reading:
+    """Return what `poetry install` of the main group would put in, on its Python; raises Refused."""
+    told = output(["uvx", "--python", f"3.{minor}", *INSTALLS], folder)
+    return gathered(iter(INSTALLED.findall(told)))
+
+
 def output(command: list[str] | tuple[str, ...], folder: Path) -> str:
     """Return a command's output in a copy of a folder; raises Refused with its last line of error."""
+    outside = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}  # poetry obeys it
     with tempfile.TemporaryDirectory() as copied:
         shutil.copytree(folder, copied, dirs_exist_ok=True)
-        done = subprocess.run(command, cwd=copied, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=copied, env=outside, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Refused(" ".join(done.stderr.split())[-300:])
     return done.stdout
@@ -166,6 +181,11 @@ def compared(path: Path) -> str:
         return "other"
     found = gathered((one.name, one.version or "") for one in lock.packages if one.origin != "file")
     told = differences(found, others)
+    if told and path.name == "poetry.lock":
+        try:
+            told = differences(found, installed_by_poetry(path.parent, minor))
+        except Refused as error:
+            print(f"{path.parent.name}: its installer: {error}", flush=True)
     if told:
         print(f"{path.parent.name}: {len(found)} packages, {len(told)} otherwise: {'; '.join(told[:12])}")
     return "other" if told else "equal"
