@@ -52,7 +52,7 @@ USED = {
     "scikit-learn": "from sklearn.linear_model import LogisticRegression; import sklearn.metrics",
     "matplotlib": "import matplotlib; matplotlib.use('agg'); import matplotlib.pyplot as p; p.plot([1, 2])",
     "llama-index": "from llama_index.core import VectorStoreIndex, Settings",
-    "langchain": "import langchain; from langchain.prompts import PromptTemplate",
+    "langchain": "import langchain; from langchain_core.prompts import PromptTemplate",
     "langchain-community": "from langchain_community import vectorstores, document_loaders",
     "faiss-cpu": "import faiss; faiss.IndexFlatL2(4)",
     "chromadb": "import chromadb; chromadb.EphemeralClient()",
@@ -235,7 +235,7 @@ def _installable(text: str, empty: bool) -> tuple[list[str], list[str]]:
         bare = line.split("#")[0].strip()
         if NVCC.match(bare) or bare.startswith("-e ") or ("://" in bare and not bare.startswith("-")):
             left.append(re.split(r"[=@ ]", bare)[0])
-        elif not (empty and re.match(r"(nvidia-(?!ml-py)|cuda-)", bare)):
+        elif not (empty and re.match(r"(nvidia-(?!ml-py)|cuda-(?!bindings|core|pathfinder|python))", bare)):
             lines.append(line)
     return lines, left
 
@@ -248,7 +248,10 @@ def _unmet(text: str, empty: bool, left: list[str]) -> list[str]:
     return [
         line
         for line in said
-        if not (empty and re.search(r"requires `(nvidia-(?!ml-py)|cuda-)", line))
+        if not (
+            empty
+            and re.search(r"requires `(nvidia-(?!ml-py)|cuda-(?!bindings|core|pathfinder|python))", line)
+        )
         and not any(f"requires {n}"[:-1] in line for n in spared)
     ]
 

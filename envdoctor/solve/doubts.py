@@ -226,11 +226,16 @@ class _History:
         return self._rows[row]
 
     def untried(self, other: Node, bit: int) -> Nogood | None:
-        """Return that the other's major version came long after this release was superseded, if it did."""
+        """Return that the other's major version came long after this release was superseded, if it did.
+
+        A day is weaker evidence than a wheel: where all that is older would be compiled, it tells nothing.
+        """
         major = first_untried(other.package.majors, other.version(bit), self.superseded or 0)
         if major is None:
             return None
         lost = other.expand(other.package.all & ~((1 << other.package.majors[major][1]) - 1))
+        if not other.expand(other.package.finals) & ~lost & ~compiled(other):
+            return None
         package = self.node.package
         told = (
             f"{package.name} {package.versions[self.place]} was superseded long before {other.name} {major} "

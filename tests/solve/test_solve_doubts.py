@@ -60,6 +60,14 @@ def test_a_major_version_that_came_long_after_it_was_superseded_is_untried() -> 
     assert "superseded long before array 2 came" in reasons(asked, "array")
 
 
+def test_a_day_tells_nothing_where_all_that_is_older_would_be_compiled() -> None:
+    frame = {version: {**told, "requires": ["array"]} for version, told in FRAME.items()}
+    array = {"1.9": {"day": 50, **wheels("8")}, "2.0": {"day": LONG, **wheels("8", "11")}}
+    packages = world.world({"frame": frame, "array": array})
+    asked = world.goal(packages, ["frame==1.5"], allow_source=True)
+    assert pinned(asked)["array"] == "2.0"
+
+
 def test_a_year_is_no_major_version() -> None:
     frame = {version: {**told, "requires": ["array"]} for version, told in FRAME.items()}
     array = {"2025.1": {"day": 50}, "2027.1": {"day": LONG}}
