@@ -30,19 +30,21 @@ _CANDIDATE_APART = re.compile(r"^([vV]?\d[\d.]{1,40}) (rc|dev)(?=\d{1,2}(?!\w))"
 _WILDCARD = re.compile(rf"[vV]?({_NUMBER})\.[xX*](?!\w)")
 _CLAUSE = re.compile(rf"(<=|>=|==|~=|!=|<|>)\s*[vV]?({VERSION}(?:\.\*)?)")
 _APART = rf"\W{{0,3}}(?:[a-z]{{1,20}} ){{0,2}}v?(?P<number>{_NUMBER})(?:\.[x*])?(?!\.?\w|-\d)"
-_WORDS = tuple(
-    (re.compile(form), operator)
-    for form, operator in (
-        (rf"(?:newer than|later than|higher than|above|after|greater than|高于|大于){_APART}", ">"),
-        (rf"(?:older than|lower than|before|below|less than|低于|小于){_APART}", "<"),
-        (rf"(?:up to|at most){_APART}", "<="),
-        (rf"\b(?:at least|from){_APART}", ">="),
-        (
-            rf"(?<![\w.])v?(?P<number>{_NUMBER})\s{{0,2}}(?:\+(?!\w)|(?:or|and) (?:newer|later|above)|以上)",
-            ">=",
+_WORDS = (
+    (re.compile(rf"(?:newer than|later than|higher than|above|after|greater than|高于|大于){_APART}"), ">"),
+    (re.compile(rf"(?:older than|lower than|before|below|less than|低于|小于){_APART}"), "<"),
+    (re.compile(rf"(?:up to|at most){_APART}"), "<="),
+    (re.compile(rf"\b(?:at least|from){_APART}"), ">="),
+    (
+        re.compile(
+            rf"(?<![\w.])v?(?P<number>{_NUMBER})\s{{0,2}}(?:\+(?!\w)|(?:or|and) (?:newer|later|above)|以上)"
         ),
-        (rf"(?<![\w.])v?(?P<number>{_NUMBER})\s{{0,2}}(?:(?:or|and) (?:older|below|lower)|以下)", "<="),
-    )
+        ">=",
+    ),
+    (
+        re.compile(rf"(?<![\w.])v?(?P<number>{_NUMBER})\s{{0,2}}(?:(?:or|and) (?:older|below|lower)|以下)"),
+        "<=",
+    ),
 )
 """A number beside the words that make a range of it."""
 _OPEN_ENDED = re.compile(
