@@ -23,7 +23,8 @@ SHOWN = 3
 
 def check_clashes(view: View) -> Iterable[Finding]:
     """Find the package of which an installer's message names two wishes."""
-    wishes = [s for s in symptoms(view, "SYM-PIP-DEPENDS", "SYM-PIP-WISH") if _specifier(s)]
+    told = [s for s in symptoms(view, "SYM-PIP-DEPENDS", "SYM-PIP-WISH") if _specifier(s)]
+    wishes = list({tuple(sorted(s.captured.items())): s for s in told}.values())
     wishes = wishes or _said_of_what_is_here(view)
     if not wishes:
         raise Skip("no installer's conflict is told")
