@@ -19,6 +19,8 @@ SOURCE = "https://pip.pypa.io/en/stable/topics/dependency-resolution/"
 UV_SOURCE = "https://github.com/astral-sh/uv/blob/0.12.5/docs/concepts/projects/config.md"
 PLATFORMS = ("sys_platform", "platform_machine", "platform_system", "os_name", "implementation_name")
 SHOWN = 3
+_OWN = ("your project", "your workspace")
+"""How uv calls what it locks."""
 
 
 def check_clashes(view: View) -> Iterable[Finding]:
@@ -176,7 +178,7 @@ def _of_split(split: str) -> Iterator[Remedy]:
 
 
 def _of_project(wishes: Iterable[Symptom]) -> bool:
-    return any(_who(s) in ("your project", "your workspace") for s in wishes)
+    return any(_who(s) in _OWN for s in wishes)
 
 
 def _moved(view: View, name: str, asking: Mapping[str, str]) -> list[Remedy]:
@@ -225,7 +227,7 @@ def _remedies(view: View, name: str, wishes: Sequence[Symptom], locked: bool) ->
             yield Remedy(f"{text} Change the other wish in pyproject.toml.", ("uv lock",))
         else:
             yield Remedy(text, install_commands(pins), pins)
-    owners = " or ".join(dict.fromkeys(_told(who)[0] for who in asking))
+    owners = " or ".join(dict.fromkeys(_told(who)[0] for who in asking if who not in _OWN))
     yield Remedy(
         f"Or another release of {owners}, which takes the other {name}: let it be computed."
         if owners
