@@ -32,6 +32,7 @@ _VARIANT_INDEX = re.compile(
 _RELEASE = re.compile(r"\b\d{1,4}(?:\.\d{1,4}){1,3}\b")
 _OLD_PYTHON = "3.9.0"
 """A Python that is still met where none is told: what does not run on it may not be the nearest release."""
+_LOWEST = re.compile(r">=\s*(\d[\w.]*)")
 _ANY = (ANY, ">=0")
 """Pins that leave the release open."""
 
@@ -139,9 +140,10 @@ class Neighbours:
         return specifier
 
     def nearest(self, remedy: Remedy, versions: Mapping[str, str]) -> Remedy:
-        """Return a plain remedy that goes back, held to the minor of the release that an installer takes.
+        """Return a plain remedy that names the release it goes back to, or the patches that a line got.
 
-        What broke is named by its first release; of those before, the last ones have changed the least.
+        What broke is named by its first release; of those before, the last one has changed the least.
+        A line's first release is the one that its patches mend.
         """
         if not is_plain(remedy):
             return remedy
@@ -149,11 +151,21 @@ class Neighbours:
         return replace(remedy, pins=pins, commands=install_commands(pins)) if pins != remedy.pins else remedy
 
     def _nearest(self, name: str, specifier: str, version: str | None) -> str:
-        goes_back = "<" in specifier and "=" not in specifier.replace(">=", "").replace("<=", "")
-        if version is None or not goes_back or name in NOT_PACKAGES or not self._suits(name, version):
+        if version is None or name in NOT_PACKAGES:
             return specifier
-        series = Version(version).release[:2]
-        return merged(specifier, f">={'.'.join(map(str, series))}")
+        if "<" in specifier and "=" not in specifier.replace(">=", "").replace("<=", ""):  # it goes back
+            return f"=={Version(version).public}" if self._suits(name, version) else specifier
+        return self._with_its_patches(name, specifier, Version(version))
+
+    def _with_its_patches(self, name: str, specifier: str, version: Version) -> str:
+        """Return a lower bound raised to the last patch of the line that it begins with."""
+        match = _LOWEST.search(specifier)
+        line = Version(match[1]).release[:2] if match else (0, 0)
+        if line == (0, 0) or len(line) == 1:  # 0.0.22 and 0.0.23 are lines of their own; 2 is no line
+            return specifier
+        releases = map(Version, _taken(specifier, [v for v, _ in finals(self._view, normalise(name))]))
+        last = max((v for v in releases if v.release[:2] == line and v <= version), default=None)
+        return merged(specifier, f">={last}") if last and self._suits(name, str(last)) else specifier
 
     def _suits(self, name: str, version: str) -> bool:
         """True where a release installs on the Python that is told; on an old one as well, where none is."""

@@ -11,23 +11,23 @@ from envdoctor.pastes import parse_paste
 
 ERROR = "RuntimeError: shapes of the frobnicator differ\n"
 BLAMED = {
-    "# Frobnicating fails with transformers 4.51.0\n": ("transformers", ">=4.50,<4.51.0"),
-    "It is broken with trl >= 0.17.0.\n": ("trl", ">=0.16,<0.17.0"),
-    "There is a bug within peft (>0.15.2)\nAny error since peft > 0.15.2\n": ("peft", ">=0.15,<=0.15.2"),
-    "transformers==4.51.3 is not a correct version\n": ("transformers", ">=4.50,<4.51"),
-    "When I upgraded to ray 2.40.0, it fails.\n": ("ray", ">=2.39,<2.40.0"),
-    "升级 transformers 到 4.50.0 以后报错\n": ("transformers", ">=4.49,<4.50.0"),
+    "# Frobnicating fails with transformers 4.51.0\n": ("transformers", "==4.50.3"),
+    "It is broken with trl >= 0.17.0.\n": ("trl", "==0.16.1"),
+    "There is a bug within peft (>0.15.2)\nAny error since peft > 0.15.2\n": ("peft", "==0.15.2"),
+    "transformers==4.51.3 is not a correct version\n": ("transformers", "==4.50.3"),
+    "When I upgraded to ray 2.40.0, it fails.\n": ("ray", "==2.39.0"),
+    "升级 transformers 到 4.50.0 以后报错\n": ("transformers", "==4.49.0"),
     "transformers==4.39.1 is ok, but all fails with transformers 4.40.0\n": ("transformers", "==4.39.1"),
     "The code works fine in peft-0.5.0, but there are errors with peft 0.6.2\n": ("peft", "==0.5.0"),
-    "Fails with transformers < 4.40.0\n": ("transformers", ">=4.40.0"),
+    "Fails with transformers < 4.40.0\n": ("transformers", ">=4.40.2"),
     "# DeepSpeed v0.14.0 is not compatible with the latest PyTorch image\n": ("deepspeed", ">0.14.0"),
     "# DeepSpeed v0.14.0 fails on my RTX 5090\n": ("deepspeed", ">0.14.0"),
-    "# DeepSpeed v0.14.0 fails on my RTX 4090\n": ("deepspeed", ">=0.13,<0.14.0"),
+    "# DeepSpeed v0.14.0 fails on my RTX 4090\n": ("deepspeed", "==0.13.5"),
     "# Fails with transformers 4.40.0 on Blackwell cards\n": ("transformers", ">4.40.0"),
-    "transformers: newer than 4.29.2\n": ("transformers", ">=4.29,<=4.29.2"),
-    "trl: older than 0.12.0\n": ("trl", ">=0.12.0"),
-    "peft: newest (0.15.0)\n": ("peft", ">=0.14,<0.15.0"),
-    "(vllm raises at model load with transformers 4.50.0)\n": ("transformers", ">=4.49,<4.50.0"),
+    "transformers: newer than 4.29.2\n": ("transformers", "==4.29.2"),
+    "trl: older than 0.12.0\n": ("trl", ">=0.12.2"),
+    "peft: newest (0.15.0)\n": ("peft", "==0.14.0"),
+    "(vllm raises at model load with transformers 4.50.0)\n": ("transformers", "==4.49.0"),
 }
 
 
@@ -82,7 +82,7 @@ def test_what_the_next_sentence_names_is_not_blamed() -> None:
     text = "Since upgrading to transformers 4.50.0 the training crashes. I use torch 2.6.0 on an RTX 3090.\n"
     finding = found(text)["RELEASE-BLAMED"]
     assert "torch 2.6.0:" not in finding.summary
-    assert finding.remedies[0].pins == {"transformers": ">=4.49,<4.50.0"}
+    assert finding.remedies[0].pins == {"transformers": "==4.49.0"}
     assert not any("tells of a way" in remedy.text for remedy in finding.remedies)
 
 
@@ -130,7 +130,7 @@ TAKEN = "ValueError: 'aimv2' is already used by a Transformers config, pick anot
 
 def test_a_model_type_that_transformers_took_over_tells_since_when() -> None:
     finding = found(f"vllm: 0.9.1\n{TAKEN}")["MODEL-TYPE-TAKEN"]
-    assert finding.remedies[0].pins == {"transformers": ">=4.53,<4.54.0"}
+    assert finding.remedies[0].pins == {"transformers": "==4.53.3"}
     assert finding.remedies[1].pins["vllm"].startswith(">=0.10")
 
 
@@ -139,7 +139,7 @@ def test_a_config_class_tells_its_model_type() -> None:
         "ValueError: '<class 'sglang.srt.configs.qwen2_5_vl_config.Qwen2_5_VLConfig'>' is already used by a"
     )
     finding = found(f"sglang: 0.4.4\n{line} Transformers model.\n")["MODEL-TYPE-TAKEN"]
-    assert finding.remedies[0].pins == {"transformers": ">=4.48,<4.49.0"}
+    assert finding.remedies[0].pins == {"transformers": "==4.48.3"}
 
 
 def test_a_model_type_that_no_release_has_is_nobodys() -> None:
@@ -149,13 +149,13 @@ def test_a_model_type_that_no_release_has_is_nobodys() -> None:
 @pytest.mark.parametrize(
     ("line", "library", "specifier"),
     [
-        ("'DynamicCacheWithRepeat' object has no attribute 'key_cache'", "transformers", ">=4.55,<4.56"),
+        ("'DynamicCacheWithRepeat' object has no attribute 'key_cache'", "transformers", "==4.55.4"),
         ("'GRPOEnvTrainer' object has no attribute 'llm'", "trl", "<0.28"),
         ("'MyGRPOTrainer' object has no attribute 'llm'", "trl", "<0.28"),
         (
             "'ChameleonForInterCoT' object has no attribute '_extract_past_from_model_output'",
             "transformers",
-            ">=4.48,<4.49",
+            "==4.48.3",
         ),
     ],
 )

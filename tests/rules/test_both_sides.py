@@ -14,13 +14,13 @@ CASES = {
         "    assert init is False, 'pydantic.dataclasses.dataclass only supports init=False'\n"
         "AssertionError: pydantic.dataclasses.dataclass only supports init=False\n",
         "RAISED-BY-LIBRARY",
-        {"pydantic": ">=1.10,<2.0"},
+        {"pydantic": "==1.10.27"},
     ),
     "the nearest torch that takes the triton which is there": (
         "torch==2.0.1+cu118\ntriton==2.1.0\n\n"
         "torch 2.0.1+cu118 requires triton==2.0.0, but you have triton 2.1.0 which is incompatible.\n",
         "REQUIREMENT-UNMET",
-        {"torch": ">=2.1.0,<2.2.0"},
+        {"torch": "==2.1.2"},
     ),
     "the first torch that has the variant": (
         "ERROR: Could not find a version that satisfies the requirement torch==2.0.1+cu121\n",
@@ -39,7 +39,7 @@ CASES = {
         "ImportError: Found an incompatible version of auto-gptq. Found version 0.4.2, but only version above"
         " 0.4.99 are supported\n",
         "FOUND-INCOMPATIBLE",
-        {"optimum": ">=1.13,<1.13.3"},
+        {"optimum": "==1.13.2"},
     ),
     "the torch that there is a ready wheel for": (
         "torch: 2.7.0\nmamba-ssm: 2.2.4\n\nERROR: Failed building wheel for mamba-ssm\n",
@@ -49,18 +49,18 @@ CASES = {
     "an extension for a later torch": (
         f"vllm: 0.2.3\n\nImportError: /x/vllm/_C.cpython-310.so: undefined symbol: {SYMBOL}\n",
         "ABI-VLLM",
-        {"vllm": ">=0.4.1"},
+        {"vllm": ">=0.4.3"},
     ),
     "a package that is told without its release": (
         "trl: latest\n\n"
         "TypeError: Trainer.__init__() got an unexpected keyword argument 'processing_class'\n",
         "INTERFACE-MISSING",
-        {"trl": ">=0.11,<0.12.0"},
+        {"trl": "==0.11.4"},
     ),
     "the library that hands an override what its base came to take": (
         "TypeError: LlavaLlamaForCausalLM.forward() got an unexpected keyword argument 'cache_position'\n",
         "INTERFACE-MISSING",
-        {"transformers": ">=4.37,<4.38.0"},
+        {"transformers": "==4.37.2"},
     ),
     "a package by which another one was replaced": (
         "torch: 2.6.0 locked, upgraded to 2.7.0\n\nflash_attn: undefined symbol errors at runtime\n",
@@ -70,7 +70,7 @@ CASES = {
     "a release instead of a candidate": (
         "transformers: 5.0 rc1\n\nframe.ActorError: Actor call DatasetActor.setup failed.\n",
         "RELEASE-SUSPECTED",
-        {"transformers": ">=4.57,<5.0"},
+        {"transformers": "==4.57.6"},
     ),
 }
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from envdoctor.findings import Severity
 from tests.rules.test_moods import diagnosed as judged
@@ -51,9 +54,12 @@ TOLD = [
 @pytest.mark.parametrize(("line", "package", "bound"), TOLD)
 def test_what_a_message_asks_of_a_package_is_pinned(line: str, package: str, bound: str) -> None:
     pins = judged(line).findings[0].remedies[0].pins
-    lowest_and_highest = set(bound.split(","))
-    assert package in pins
-    assert lowest_and_highest <= set(pins[package].split(",")) or pins[package].startswith("==")
+    first = re.search(r"[=>]=([\d.a-z]+)", pins[package])
+    assert first
+    assert SpecifierSet(bound).contains(first[1].strip("."))
+    assert pins[package].startswith("==") or [b for b in bound.split(",") if "<" in b] == [
+        b for b in pins[package].split(",") if "<" in b
+    ]
 
 
 @pytest.mark.parametrize(

@@ -76,15 +76,15 @@ def test_a_compiled_extension_is_told_with_its_package(module: str, package: str
             "Found an incompatible version of auto-gptq. Found version 0.4.2, but only version above 0.5.0"
             " are supported",
             "FOUND-INCOMPATIBLE",
-            {"auto-gptq": ">=0.5.0"},
+            {"auto-gptq": ">=0.5.1"},
         ),
         (
             "ERROR: Package 'trl' requires a different Python: 3.8.17 not in '>=3.9'",
             "PIP-PYTHON-RANGE",
             {"python": ">=3.9"},
         ),
-        ("1 validation error for DeepSpeedZeroConfig", "DS-CONFIG-TYPES", {"transformers": ">=4.46.1"}),
-        ("RuntimeError: cublasLt ran into an error!", "BNB-INT8-CUBLASLT", {"bitsandbytes": ">=0.45"}),
+        ("1 validation error for DeepSpeedZeroConfig", "DS-CONFIG-TYPES", {"transformers": ">=4.46.3"}),
+        ("RuntimeError: cublasLt ran into an error!", "BNB-INT8-CUBLASLT", {"bitsandbytes": ">=0.45.5"}),
     ],
 )
 def test_the_first_remedy_has_the_releases_that_mend_it(
@@ -137,9 +137,9 @@ def test_a_library_that_asks_for_what_its_own_class_has_met_another_class_of_tha
     told = found(f"transformers: 4.41.0\nTraceback (most recent call last):\n{frame}{line}")[
         "INTERFACE-NAMESAKE"
     ]
-    assert told.remedies[0].pins == {"transformers": ">=4.40,<4.41.0"}
+    assert told.remedies[0].pins == {"transformers": "==4.40.2"}
     untold = found(f"Traceback (most recent call last):\n{frame}{line}")["INTERFACE-NAMESAKE"]
-    assert untold.remedies[0].pins == {"transformers": ">=4.40,<4.41.0"}
+    assert untold.remedies[0].pins == {"transformers": "==4.40.2"}
 
 
 def test_no_flash_attn_whose_wheel_is_of_the_other_abi_is_advised() -> None:

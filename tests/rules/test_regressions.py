@@ -153,7 +153,7 @@ COLAB = (
 def test_a_message_that_names_the_release_tells_the_way_back() -> None:
     head = "NotImplementedError                       Traceback (most recent call last)\n"
     finding = found(f"{head}{COLAB}\n     81         raise NotImplementedError(\n\n{REMOVED}\n")["REMOVED-IN"]
-    assert finding.remedies[0].pins == {"pytorch-lightning": ">=1.9,<2.0.0"}
+    assert finding.remedies[0].pins == {"pytorch-lightning": "==1.9.5"}
     assert any("on_x" in remedy.text for remedy in finding.remedies)
 
 

@@ -97,7 +97,7 @@ def test_an_extension_built_for_numpy_1_asks_for_numpy_1() -> None:
     said = "numpy.dtype size changed, may indicate binary incompatibility."
     line = f"ValueError: {said} Expected {{}} from C header, got {{}}"
     raised = found_in(line.format(96, 88) + " from PyObject")
-    assert raised["NUMPY-2-LOADED"].remedies[0].pins == {"numpy": ">=1.26,<2"}
+    assert raised["NUMPY-2-LOADED"].remedies[0].pins == {"numpy": "==1.26.4"}
     assert "NUMPY-DTYPE-SIZE" not in raised
     assert "NUMPY-2-LOADED" not in found_in(line.format(88, 96) + " from PyObject")
 
@@ -151,7 +151,7 @@ ImportError: cannot import name 'split_torch_state_dict_into_sh
 def test_a_name_that_is_cut_off_is_read_where_it_is_imported() -> None:
     finding = found_in(CUT)["INTERFACE-MISSING"]
     assert finding.summary.startswith("split_torch_state_dict_into_shards in huggingface_hub: only")
-    assert finding.remedies[0].pins == {"huggingface-hub": ">=0.21.0"}
+    assert finding.remedies[0].pins == {"huggingface-hub": ">=0.21.4"}
 
 
 def test_a_name_that_an_import_misses_is_no_package() -> None:
@@ -193,8 +193,8 @@ def test_a_conflict_is_told_whatever_uv_says_of_the_releases_there_are() -> None
 def test_a_python_that_torch_compile_did_not_know_yet_leads_to_the_torch_that_does() -> None:
     """The messages stand in torch 2.0 (3.11), 2.1 to 2.3 (3.12), 2.4 and 2.5 (3.13), 2.6 to 2.9 (3.14)."""
     for line, torch in (
-        ("RuntimeError: Python 3.11+ not yet supported for torch.compile", ">=2.1"),
-        ("RuntimeError: Dynamo is not supported on Python 3.12+", ">=2.4"),
+        ("RuntimeError: Python 3.11+ not yet supported for torch.compile", ">=2.1.2"),
+        ("RuntimeError: Dynamo is not supported on Python 3.12+", ">=2.4.1"),
         ("RuntimeError: Dynamo is not supported on Python 3.13+", ">=2.6"),
         ("RuntimeError: Python 3.14+ not yet supported for torch.compile", ">=2.10"),
     ):

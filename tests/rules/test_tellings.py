@@ -69,11 +69,11 @@ def test_trouble_that_is_over_or_in_code_is_none() -> None:
 
 
 GONE = {
-    "In trl 0.12 the `tokenizer` argument of SFTTrainer was renamed, my script dies.": "<0.12.0",
-    "Is max_seq_length gone from SFTConfig? I have trl 0.20.0 and it does not know it.": "<0.20.0",
-    "I have transformers 4.51.3 and it complains about evaluation_strategy being unexpected": "<4.51.0",
-    "since transformers 5 `load_in_8bit` can't be passed to from_pretrained any more": "<5.0.0",
-    "SFTrainer got unexpected keyword model_init_kwargs since trl 0.13.0": "<0.13.0",
+    "In trl 0.12 the `tokenizer` argument of SFTTrainer was renamed, my script dies.": "==0.11.4",
+    "Is max_seq_length gone from SFTConfig? I have trl 0.20.0 and it does not know it.": "==0.19.1",
+    "I have transformers 4.51.3 and it complains about evaluation_strategy being unexpected": "==4.50.3",
+    "since transformers 5 `load_in_8bit` can't be passed to from_pretrained any more": "==4.57.6",
+    "SFTrainer got unexpected keyword model_init_kwargs since trl 0.13.0": "==0.12.2",
 }
 
 

@@ -16,11 +16,11 @@ WAYS = [
     (
         "flash-attn: 1.0.7\nImportError: cannot import name 'flash_attn_qkvpacked_func' from 'flash_attn'"
         f" ({SITE}/flash_attn/__init__.py)",
-        {"flash-attn": ">=2.0.0.post1"},
+        {"flash-attn": ">=2.0.9"},
     ),
     (
         "pytorch-lightning: 2.0.0\nTypeError: __init__() got an unexpected keyword argument 'gpus'",
-        {"pytorch-lightning": ">=1.9,<2.0.0"},
+        {"pytorch-lightning": "==1.9.5"},
     ),
     (
         "transformers: 4.46.0.dev0\ntrl: 0.12.0.dev0\n"
