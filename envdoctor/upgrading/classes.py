@@ -154,9 +154,18 @@ class Project:
             return Bound(attributes=self._all_of(file, hops + 1))
         if file is not None:
             found = self._in(file, name, hops + 1)
+            found = self._lazily(file, name, hops + 1) if found is UNKNOWN else found
             inner = self._file(importer, level, f"{module}.{name}".strip(".")) if found is UNKNOWN else None
             return Bound(attributes=self._all_of(inner, hops + 1)) if inner is not None else found
         return Bound(f"{module}.{name}") if hops and module and not level else UNKNOWN
+
+    def _lazily(self, file: Path, name: str, hops: int) -> Bound:
+        """Return the class that a package brings when it is asked for it: the one of that name below it."""
+        if file.name != "__init__.py" or "__getattr__" not in (read_text(file) or ""):
+            return UNKNOWN
+        below = (one for path, one in self._files.items() if path.startswith(f"{file.parent.as_posix()}/"))
+        having = [one for one in below if isinstance(self._outline(one).get(name), ast.ClassDef)]
+        return self._in(having[0], name, hops) if len(having) == 1 else UNKNOWN
 
     def _all_of(self, file: Path, hops: int) -> dict[str, Bound]:
         """Return what `from file import *` brings that is a library's, or derives from one."""

@@ -89,6 +89,15 @@ def test_what_a_class_of_another_file_holds_is_followed(tmp_path: Path) -> None:
     assert ("use", "language_model") in broken(tmp_path, held=held, use=use)
 
 
+def test_a_class_that_a_package_brings_when_it_is_asked_for_is_the_one_below_it(tmp_path: Path) -> None:
+    (tmp_path / "kit").mkdir()
+    lazy = "import lazy_loader\n__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)\n"
+    held = "from transformers import PaliGemmaForConditionalGeneration as P\nclass Held(P): pass\n"
+    use = "from kit import Held\nHeld.from_pretrained('x').language_model\n"
+    files = {"kit/__init__": lazy, "kit/held": held, "use": use}
+    assert ("use", "language_model") in broken(tmp_path, **files)
+
+
 def test_a_models_class_is_told_by_the_record_of_models(tmp_path: Path) -> None:
     code = (
         "from transformers.models.t5.modeling_t5 import T5Stack\n"
