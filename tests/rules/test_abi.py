@@ -94,15 +94,21 @@ def test_symbols_of_other_libraries_are_left_to_other_checks() -> None:
             "0.2.5",
             "sgl_kernel/common_ops.abi3.so",
             None,
-            {"torch": "==2.7.1"},
+            {"torch": "==2.7.*"},
         ),  # sglang names both
-        ("sglang-kernel", "0.4.2", "sgl_kernel/common_ops.abi3.so", "2.9.1", {"torch": "==2.11.0"}),
+        (
+            "sglang-kernel",
+            "0.4.2",
+            "sgl_kernel/common_ops.abi3.so",
+            "2.9.1",
+            {"sglang-kernel": ">=0.4.0,<=0.4.1.post1"},
+        ),
         (
             "autoawq-kernels",
             "0.0.7",
             "awq_ext.cpython-310-x86_64-linux-gnu.so",
             "2.4.0",
-            {"torch": "==2.3.1"},
+            {"autoawq-kernels": "==0.0.8"},
         ),
         ("autoawq-kernels", "0.0.8", "awq_ext.cpython-310-x86_64-linux-gnu.so", None, {"torch": "==2.4.*"}),
         (
