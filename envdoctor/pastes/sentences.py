@@ -18,6 +18,11 @@ _NO_PERSON = re.compile(
     r"Copy-and-paste the text|Checking that the|During handling of|The above exception)"
 )
 """How lines of logs, tables, prompts, listings, programs and reports of tools begin."""
+_BESIDE = re.compile(
+    r"\s*\((?=[A-Za-z\d])(?!\w{1,40}(?:\)| pid=))|"
+    r"[A-Za-z][\w .()?/-]{0,60}: (?=.{0,200}\b(?i:missing|not|never|without|fails|failed|broken|wrong)\b)"
+)
+"""What stands before a person's words beside a sentence: a bracket, a label before words of a lack."""
 _SOUND = re.compile(
     r"(?i)\b(?:no|without(?: an(?:y|other))?|zero|0|avoid(?:s|ing)?|fix(?:es|ed)?) (?:[\w-]{1,20} )?"
     r"(?:errors?|failed|failures?|crashes|problems?|issues?|conflicts?|warnings?|bugs?|exceptions?)\b"
@@ -400,7 +405,10 @@ def parse_sentences(paste: Paste, lines: Sequence[str]) -> Iterator[Sighting]:
 
 
 def _is_said(line: str, titled: bool) -> bool:
-    return is_sentence(line, titled) and not is_logged(line)
+    """True for a sentence, and for words in brackets, or behind a label where they tell of a lack."""
+    words = _BESIDE.sub("", line).split() if _BESIDE.match(without_soundness(line)) else []
+    beside = len(line) >= _IDEOGRAPHS and _plain(words) >= max(_PRINTED, len(words) / 2)
+    return (is_sentence(line, titled) or beside) and not is_logged(line)
 
 
 def is_generated(line: str) -> bool:
