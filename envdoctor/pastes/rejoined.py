@@ -19,10 +19,14 @@ _GOES_ON = re.compile(r"\s*[a-z\d(]")
 
 
 def scan_rejoined(lines: Sequence[str], patterns: Sequence[tables.SymptomRow]) -> list[Sight]:
-    """Return the signatures of failures in lines that go on in the next, each quoted as one line."""
+    """Return the signatures of failures in lines that go on in the next, each quoted as one line.
+
+    One that runs over from a joined line into another is none: the two may stand far apart.
+    """
     broken = list(_broken(lines))
     found = scan([" ".join(map(str.strip, pieces)) for _, pieces in broken], patterns) if broken else []
-    return [_in_place(sight, *broken[sight.line]) for sight in found if is_failure(sight)]
+    within = (sight for sight in found if is_failure(sight) and len(sight.spans) == 1)
+    return [_in_place(sight, *broken[sight.line]) for sight in within]
 
 
 def _in_place(sight: Sight, first: int, pieces: Sequence[str]) -> Sight:

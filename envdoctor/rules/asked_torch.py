@@ -37,7 +37,7 @@ def check_asked_torch(view: View) -> Iterable[Finding]:
     why = {name: _unfit(wheel, ceiling, capabilities) for name, wheel in wheels.items()}
     newest = list(wheels)[-1]
     if why[newest] and (all(why.values()) or asked.source.startswith(_FILE)):
-        yield _finding(view, asked, why)
+        yield _finding(view, asked, why, wheels[newest].source)
 
 
 def _ceiling(view: View) -> CudaVersion | None:
@@ -65,7 +65,7 @@ def _unfit(wheel: TorchWheel, ceiling: CudaVersion | None, capabilities: list[Co
     return f"it holds no code for compute capability {lacking[0]}" if lacking else ""
 
 
-def _finding(view: View, asked: Distribution, why: dict[str, str]) -> Finding:
+def _finding(view: View, asked: Distribution, why: dict[str, str], source: str) -> Finding:
     newest, everyone = list(why)[-1], all(why.values())
     driver = view.facts.driver.version
     told = [Evidence("driver", str(driver.value), driver.source)] if isinstance(driver, Observed) else []
@@ -83,7 +83,7 @@ def _finding(view: View, asked: Distribution, why: dict[str, str]) -> Finding:
         ),
         remedies=tuple(_remedies(view, asked.specifier, why)),
         certainty=Certainty.LIKELY,
-        sources=(wheel.source,) if (wheel := _wheels(view, asked.specifier)[newest]).source else (),
+        sources=(source,) if source else (),
         prior=0.9,
     )
 

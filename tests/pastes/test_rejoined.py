@@ -28,3 +28,12 @@ def test_wherever_it_is_broken_it_tells_the_same(at: int) -> None:
 def test_what_ends_or_begins_anew_is_not_joined(text: str) -> None:
     met = parse_paste(text, "", load_matrix().lexicon).symptoms
     assert "H100" not in str([one.captured for one in met])
+
+
+def test_what_runs_over_from_one_joined_line_into_another_is_none() -> None:
+    """Broken lines that stand apart are not read as neighbours, whatever a pattern runs over."""
+    text = (
+        "cannot import name of the gears and\nthe words cannot import name\n\n# apart\n\n"
+        "'Gear' from 'gears.wheels' is what it\nsays in here\n"
+    )
+    assert parse_paste(text, "", load_matrix().lexicon).symptoms == ()
